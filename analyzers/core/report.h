@@ -1,0 +1,149 @@
+// Everything a reporter shows. The JSON report is this structure spelled out; the terminal and HTML are views of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzers/core/finding.h"
+#include "trace/trace.h"
+
+namespace ampscope::analyzers {
+
+struct RunSummary {
+  std::vector<std::string> command;
+  std::string working_directory;
+  std::string language;
+  std::string torch_version;
+  std::string python_version;
+  std::string tool_version;     ///< that recorded
+  std::string processor;
+  std::string device;           ///< "cpu", "cuda:0 NVIDIA H200"
+  std::string precision;        ///< "fp16 autocast", "bf16 autocast", "fp32", "fp16 weights"
+  std::int64_t start_time_ns = 0;
+  std::int64_t steps = 0;
+  std::vector<std::int64_t> skipped_steps;
+  trace::Level level = trace::Level::automatic;
+  std::optional<double> overhead_ratio;  ///< (run time) / (run time - own time); empty when unknown
+  std::int64_t events_dropped = 0;
+  std::int64_t ranks = 1;
+  std::optional<int> exit_status;
+  std::string ended;            ///< RunEnd::how, or "unknown"
+  bool damaged = false;         ///< part of the trace could not be read
+  std::string switched_off_because;
+  std::int64_t ops = 0;         ///< distinct op sites watched
+  std::int64_t parameters = 0;  ///< watched
+  std::int64_t rules = 0;       ///< evaluated
+};
+
+struct ScalerSettings {
+  double init_scale = 0;
+  double growth_factor = 0;
+  double backoff_factor = 0;
+  std::int64_t growth_interval = 0;
+};
+
+/// A stretch of steps during which the scale stayed the same and no step was skipped, or one skipped step.
+struct ScalerTimelineEntry {
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+  double scale = 0;           ///< used in these steps
+  double scale_after = 0;     ///< set by the update of last_step
+  bool skipped = false;
+  bool by_design = false;     ///< a skip that the scaler is meant to make (settling, an upward probe)
+  std::vector<std::string> parameters;  ///< whose gradients overflowed (skipped only), worst first, few
+};
+
+struct ScalerReport {
+  std::int64_t id = 0;
+  std::string implementation;
+  ScalerSettings settings;
+  std::vector<ScalerTimelineEntry> timeline;
+  std::optional<ScalerSettings> recommendation;
+  std::string recommendation_reason;
+};
+
+/// One row of the op table: a site.
+struct OpRow {
+  std::int64_t site = 0;
+  std::string op;
+  std::string phase;
+  std::string module;
+  std::string module_class;
+  std::string source;          ///< "train.py:48" relative to the working directory
+  std::string dtype_before;    ///< of the first floating input as the user passed it: "fp32"
+  std::string dtype_after;     ///< it was computed in: "fp16"
+  std::string dtype_out;
+  bool autocast = false;
+  std::int64_t calls = 0;
+  std::int64_t bytes = 0;
+  std::int64_t time_ns = 0;
+  double absmax = 0;
+  std::optional<double> headroom;  ///< powers of two from absmax to the largest finite value of the dtype
+  std::optional<std::int64_t> first_nonfinite_step;
+  std::int64_t nonfinite_calls = 0;
+};
+
+/// A window of the gradient heat map.
+struct GradientBin {
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+  double scale_log2 = 0;       ///< mean over the window
+  trace::TensorStats stats;
+};
+
+struct ParameterRow {
+  std::int64_t id = 0;
+  std::string name;
+  std::string dtype;
+  std::vector<std::int64_t> shape;
+  std::int64_t count = 0;
+  std::string module;
+  std::string optimizer;
+  double gradient_absmax = 0;
+  double gradient_zero_share = 0;        ///< of all elements looked at
+  double gradient_subnormal_share = 0;   ///< share that is subnormal in fp16 at the scale in use
+  std::int64_t nonfinite_steps = 0;
+  std::vector<GradientBin> gradients;    ///< by window
+};
+
+struct SeriesRow {
+  std::string name;
+  std::vector<trace::SeriesPoint> points;
+};
+
+struct NonfiniteRow {
+  std::int64_t step = 0;
+  std::int64_t order = 0;
+  std::string kind;            ///< "producer", "propagator", "input", "unknown"
+  std::string op;
+  std::string phase;
+  std::string module;
+  std::string source;
+  std::string dtype;
+  std::int64_t nan = 0;
+  std::int64_t infinite = 0;
+  std::int64_t elements = 0;
+};
+
+struct HiddenRow {
+  std::string kind;
+  std::string name;
+  double time_share = 0;
+};
+
+struct Report {
+  RunSummary run;
+  Verdict verdict = Verdict::clean;
+  std::vector<Finding> findings;   ///< by severity, then first step
+  std::vector<NotEvaluated> not_evaluated;
+  std::vector<ScalerReport> scalers;
+  std::vector<OpRow> ops;
+  std::vector<ParameterRow> parameters;
+  std::vector<NonfiniteRow> nonfinite;
+  std::vector<SeriesRow> series;
+  std::vector<HiddenRow> hidden;
+};
+
+}  // namespace ampscope::analyzers
