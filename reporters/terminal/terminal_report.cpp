@@ -1,0 +1,200 @@
+#include "reporters/terminal/terminal_report.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "reporters/common/numbers.h"
+#include "reporters/common/text.h"
+#include "reporters/terminal/finding_block.h"
+#include "reporters/terminal/layout.h"
+#include "reporters/terminal/paint.h"
+#include "reporters/terminal/source_text.h"
+
+namespace ampscope::reporters {
+namespace {
+
+constexpr std::size_t most_findings = 5;
+
+std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string out;
+  for (const std::string& part : parts) {
+    if (!out.empty()) out += separator;
+    out += part;
+  }
+  return out;
+}
+
+/// `text` after `start`, its further lines under it.
+std::string hanging(const std::string& start, int start_width, const std::string& text, int width) {
+  std::string out;
+  for (const std::string& line : wrap(text, width - start_width)) {
+    out += (out.empty() ? start : std::string(static_cast<std::size_t>(start_width), ' ')) + line + "\n";
+  }
+  return out;
+}
+
+std::string header(const analyzers::Report& report, const TerminalOptions& options, const Painter& paint) {
+  const analyzers::RunSummary& run = report.run;
+  std::vector<std::string> parts;
+  parts.push_back(spell_number_of(run.steps, "step"));
+  if (!run.skipped_steps.empty()) {
+    parts.back() += fmt::format(", {} skipped", spell_count(static_cast<std::int64_t>(run.skipped_steps.size())));
+  }
+  if (run.ranks > 1) parts.push_back(spell_number_of(run.ranks, "rank"));
+  std::string how = printable(run.precision);
+  if (!run.device.empty()) how += (how.empty() ? "on " : " on ") + printable(run.device);
+  if (!how.empty()) parts.push_back(how);
+  if (!report.scalers.empty() && !report.scalers.front().timeline.empty()) {
+    const auto& timeline = report.scalers.front().timeline;
+    const std::string first = spell_scale(timeline.front().scale);
+    const std::string last = spell_scale(timeline.back().scale_after);
+    parts.push_back("loss scale " + first + (first == last ? "" : " → " + last));
+  }
+  if (run.overhead_ratio) parts.push_back(fmt::format("cost {:.2f}×", *run.overhead_ratio));
+  if (run.exit_status && *run.exit_status != 0) parts.push_back(fmt::format("exit status {}", *run.exit_status));
+  return hanging(paint(Tone::strong, "ampscope") + "  ", 10, joined(parts, " · "), options.width);
+}
+
+bool fires(const analyzers::Report& report, std::string_view rule) {
+  return std::any_of(report.findings.begin(), report.findings.end(),
+                     [&](const analyzers::Finding& finding) { return finding.rule == rule; });
+}
+
+/// What silence does not cover. Empty when everything was looked at.
+std::vector<std::string> blind_spots(const analyzers::Report& report) {
+  std::vector<std::string> spots;
+  const analyzers::RunSummary& run = report.run;
+  if (!run.switched_off_because.empty()) {
+    spots.push_back("the recorder switched itself off: " + printable(run.switched_off_because));
+  }
+  if (run.damaged) spots.emplace_back("part of the trace could not be read (ampscope info says what)");
+  if (run.events_dropped > 0 && !fires(report, "AMP902")) {
+    spots.push_back(spell_number_of(run.events_dropped, "event") + " that the recorder had to drop");
+  }
+  if (!fires(report, "AMP901")) {
+    std::map<std::string, double> shares;
+    for (const analyzers::HiddenRow& region : report.hidden)
+      shares[region.kind] += region.time_share;
+    for (const auto& [kind, share] : shares) {
+      spots.push_back(fmt::format("{} of the time, inside {}", spell_share(share), printable(kind)));
+    }
+  }
+  std::map<std::string, std::vector<std::string>> rules_by_need;
+  for (const analyzers::NotEvaluated& rule : report.not_evaluated)
+    rules_by_need[rule.needs].push_back(rule.rule);
+  for (const auto& [needs, rules] : rules_by_need) {
+    constexpr std::size_t few = 4;
+    const std::string which = rules.size() <= few ? printable(joined(rules, ", "))
+                                                  : spell_number_of(static_cast<std::int64_t>(rules.size()), "rule");
+    spots.push_back(fmt::format("{}: {} {}", which, rules.size() == 1 ? "needs" : "need", printable(needs)));
+  }
+  return spots;
+}
+
+std::string not_looked_at(const analyzers::Report& report, const TerminalOptions& options, const Painter& paint) {
+  const std::string label = "not looked at: ";
+  std::string out;
+  for (const std::string& spot : blind_spots(report)) {
+    const auto width = static_cast<int>(label.size());
+    out +=
+        hanging(out.empty() ? paint(Tone::faint, label) : std::string(label.size(), ' '), width, spot, options.width);
+  }
+  return out;
+}
+
+std::string healthy(const analyzers::Report& report, const TerminalOptions& options, const Painter& paint) {
+  const analyzers::RunSummary& run = report.run;
+  if (run.steps == 0) {
+    return hanging(paint(Tone::warning, "nothing to judge: "), 18,
+                   "the trace holds no finished training step, so no rule could be applied", options.width);
+  }
+  return hanging(paint(Tone::fix, "clean: "), 7,
+                 joined({spell_number_of(run.steps, "step"), spell_number_of(run.ops, "op"),
+                         spell_number_of(run.parameters, "parameter") + " watched", spell_number_of(run.rules, "rule")},
+                        ", "),
+                 options.width);
+}
+
+struct Counts {
+  std::int64_t errors = 0;
+  std::int64_t warnings = 0;
+  std::int64_t notes = 0;
+};
+
+Counts count(const std::vector<analyzers::Finding>& findings) {
+  Counts counts;
+  for (const analyzers::Finding& finding : findings) {
+    switch (finding.severity) {
+      case analyzers::Severity::error:
+        ++counts.errors;
+        break;
+      case analyzers::Severity::warning:
+        ++counts.warnings;
+        break;
+      case analyzers::Severity::info:
+        ++counts.notes;
+        break;
+    }
+  }
+  return counts;
+}
+
+std::string findings_in_full(const analyzers::Report& report, const TerminalOptions& options, const Painter& paint) {
+  std::string out;
+  std::size_t shown = 0;
+  std::size_t left_out = 0;
+  for (const analyzers::Finding& finding : report.findings) {
+    // Notes are for calm runs: beside a fault they would only be in the way.
+    if (!options.all && finding.severity == analyzers::Severity::info) continue;
+    if (!options.all && shown == most_findings) {
+      ++left_out;
+      continue;
+    }
+    out += finding_block(finding, report.run, options, paint) + "\n";
+    ++shown;
+  }
+  if (left_out > 0) {
+    const std::string more = spell_number_of(static_cast<std::int64_t>(left_out), "more finding");
+    out += hanging(more + ": ", display_width(more) + 2, options.show_all, options.width) + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string render_terminal(const analyzers::Report& report, const TerminalOptions& given) {
+  TerminalOptions options = given;
+  constexpr int narrowest = 40;
+  options.width = std::max(options.width, narrowest);
+  if (!options.read_source) {
+    options.read_source = [&](const trace::SourceLine& source) {
+      return read_source_text(source, report.run.start_time_ns);
+    };
+  }
+  const Painter paint(options.colour);
+  const Counts counts = count(report.findings);
+
+  std::string out = header(report, options, paint) + "\n";
+  if (counts.errors + counts.warnings > 0) {
+    out += findings_in_full(report, options, paint);
+    out += not_looked_at(report, options, paint);
+    out += paint(counts.errors > 0 ? Tone::error : Tone::plain, spell_number_of(counts.errors, "error")) + " · " +
+           paint(counts.warnings > 0 ? Tone::warning : Tone::plain, spell_number_of(counts.warnings, "warning")) +
+           " · " + spell_number_of(counts.notes, "note") + "\n";
+  } else {
+    out += healthy(report, options, paint);
+    out += not_looked_at(report, options, paint);
+    for (const analyzers::Finding& finding : report.findings) {
+      out += options.all ? "\n" + finding_block(finding, report.run, options, paint)
+                         : finding_line(finding, options, paint);
+    }
+  }
+  if (!options.next.empty()) out += "next: " + paint(Tone::strong, printable(options.next)) + "\n";
+  return out;
+}
+
+}  // namespace ampscope::reporters
