@@ -1,0 +1,213 @@
+"""Notes about the training protocol that no operator shows: which optimizer stepped, schedules, reads of the scale.
+
+What is wrapped stays what it was wherever a program looks: class attributes give the original function, optimizers are
+reached through torch's own global hooks, and code under torch.compile does not see the notes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import sys
+import threading
+from types import CodeType, FrameType, MethodType
+from typing import Any
+
+from ._adapter import Adapter
+
+# From an optimizer's hook up to GradScaler.step there are profile_hook_step, the schedule's step counter and what
+# Lightning or accelerate put between; deeper means that somebody else called the optimizer.
+_SCALER_SEARCH_DEPTH = 12
+_CONSTRUCTOR_SEARCH_DEPTH = 4
+# warnings.warn(stacklevel=2) in LRScheduler.step must name the program's line, not the wrapper's: frames of files named
+# like this do not count, for warnings as for the import system whose file it is.
+_FILE_NOT_COUNTED = "<ampscope wrapper, for warnings what importlib/_bootstrap is>"
+
+
+class ProtocolNotes:
+    """Installs the notes into the torch that is imported, and removes them again."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        torch = sys.modules["torch"]
+        self._adapter = adapter
+        self._torch = torch
+        self._is_compiling = torch.compiler.is_compiling
+        self._scaler_class = torch.amp.GradScaler
+        self._scaler_code = _codes(self._scaler_class, "step", "_maybe_opt_step")
+        self._handles: list[Any] = []
+        self._wrapped: list[tuple[type, str, WatchedMethod]] = []
+        self._nesting = threading.local()
+
+    def install(self) -> None:
+        optimizer_module = sys.modules["torch.optim.optimizer"]
+        self._handles = [
+            optimizer_module.register_optimizer_step_pre_hook(self._optimizer_step_begins),
+            optimizer_module.register_optimizer_step_post_hook(self._optimizer_step_ends),
+        ]
+        scheduler_class = sys.modules["torch.optim.lr_scheduler"].LRScheduler
+        for watched_class in _with_subclasses(scheduler_class):
+            self._watch(watched_class, "step", self._schedule_step)
+        self._watch_future_subclasses(scheduler_class)
+        self._watch(self._scaler_class, "get_scale", self._scale_read)
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        for owner, name, method in self._wrapped:
+            if owner.__dict__.get(name) is method:
+                setattr(owner, name, method.original)
+        scheduler_class = sys.modules["torch.optim.lr_scheduler"].LRScheduler
+        if getattr(scheduler_class.__dict__.get("__init_subclass__"), "_of_ampscope", False):
+            del scheduler_class.__init_subclass__
+        self._handles, self._wrapped = [], []
+
+    # Optimizers
+
+    def _optimizer_step_begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if not self._is_compiling():
+            self._note_optimizer_step(optimizer, begin=1)
+
+    def _optimizer_step_ends(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if not self._is_compiling():
+            self._note_optimizer_step(optimizer, begin=0)
+
+    def _note_optimizer_step(self, optimizer: Any, begin: int) -> None:
+        try:
+            self._adapter.note_optimizer_step(
+                id(optimizer),
+                type(optimizer).__name__.encode(),
+                self._learning_rate(optimizer),
+                int(_is_called_from(sys._getframe(2), self._scaler_code, _SCALER_SEARCH_DEPTH)),
+                begin,
+            )
+        except Exception:
+            pass  # an optimizer that is like no other; the ranges around its operators still tell the step
+
+    def _learning_rate(self, optimizer: Any) -> float:
+        rate = optimizer.param_groups[0]["lr"]
+        if not isinstance(rate, self._torch.Tensor):
+            return float(rate)
+        # Read from memory: item() would run an operator inside the program's step, on a GPU with a synchronisation.
+        if type(rate) is self._torch.Tensor and rate.device.type == "cpu" and rate.numel() == 1:
+            kind = {self._torch.float32: ctypes.c_float, self._torch.float64: ctypes.c_double}.get(rate.dtype)
+            if kind is not None:
+                return kind.from_address(rate.data_ptr()).value
+        return math.nan
+
+    # Learning-rate schedules
+
+    def _watch_future_subclasses(self, scheduler_class: Any) -> None:
+        if "__init_subclass__" in scheduler_class.__dict__:
+            return
+
+        def __init_subclass__(cls: type, **kwargs: Any) -> None:
+            super(scheduler_class, cls).__init_subclass__(**kwargs)
+            self._watch(cls, "step", self._schedule_step)
+
+        hook = classmethod(__init_subclass__)
+        hook._of_ampscope = True  # type: ignore[attr-defined]
+        scheduler_class.__init_subclass__ = hook
+
+    def _schedule_step(self, schedule: Any, frame: FrameType | None) -> None:
+        self._adapter.note_schedule_step(
+            id(schedule),
+            type(schedule).__name__.encode(),
+            id(schedule.optimizer) if getattr(schedule, "optimizer", None) is not None else 0,
+            int(_is_under_construction(schedule, frame)),
+        )
+
+    # Reads of the loss scale
+
+    def _scale_read(self, scaler: Any, frame: FrameType | None) -> None:
+        caller = frame.f_globals.get("__name__", "") if frame is not None else ""
+        if not str(caller).startswith("torch."):  # torch reads it itself, for state_dict
+            self._adapter.note_scale_read(id(scaler))
+
+    # Wrapping
+
+    def _watch(self, owner: type, name: str, note: Any) -> None:
+        original = owner.__dict__.get(name)
+        if isinstance(original, WatchedMethod) or not hasattr(original, "__code__"):
+            return
+        method = WatchedMethod(original, self._wrapper(original, note))
+        setattr(owner, name, method)
+        self._wrapped.append((owner, name, method))
+
+    def _wrapper(self, original: Any, note: Any) -> Any:
+        is_compiling, nesting = self._is_compiling, self._nesting
+
+        @functools.wraps(original)
+        def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+            # A schedule made of schedules, or a step that calls super().step(), is one step: the outermost.
+            if is_compiling() or getattr(nesting, "inside", False):
+                return original(self, *args, **kwargs)
+            nesting.inside = True
+            try:
+                result = original(self, *args, **kwargs)
+            finally:
+                nesting.inside = False
+            try:
+                note(self, sys._getframe(1))
+            except Exception:
+                pass  # an object that is not what its class says; the program's call has succeeded
+            return result
+
+        wrapper.__code__ = wrapper.__code__.replace(co_filename=_FILE_NOT_COUNTED)
+        return wrapper
+
+
+class WatchedMethod:
+    """A method in a class's __dict__: instances get the wrapper, the class itself gives the original function.
+
+    So inspect, pickle and explicit calls through the class see what they always saw.
+    """
+
+    def __init__(self, original: Any, wrapper: Any) -> None:
+        self.original = original
+        self._wrapper = wrapper
+        functools.update_wrapper(self, original)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self.original if instance is None else MethodType(self._wrapper, instance)
+
+    def __reduce__(self) -> Any:
+        # Pickling a class by value (cloudpickle) takes its __dict__ apart: copy() of a function is that function.
+        import copy
+
+        return copy.copy, (self.original,)
+
+
+def _with_subclasses(base: type) -> list[type]:
+    found = [base]
+    for subclass in found:
+        found += [other for other in subclass.__subclasses__() if other not in found]
+    return found
+
+
+def _codes(owner: type, *names: str) -> frozenset[CodeType]:
+    functions = [getattr(owner, name, None) for name in names]
+    return frozenset(function.__code__ for function in functions if hasattr(function, "__code__"))
+
+
+def _is_called_from(frame: FrameType | None, codes: frozenset[CodeType], depth: int) -> bool:
+    while frame is not None and depth > 0:
+        if frame.f_code in codes:
+            return True
+        frame, depth = frame.f_back, depth - 1
+    return False
+
+
+def _is_under_construction(schedule: Any, frame: FrameType | None) -> bool:
+    """Whether a schedule's own constructor is among the callers: its first step sets the initial learning rate."""
+    for _ in range(_CONSTRUCTOR_SEARCH_DEPTH):
+        if frame is None:
+            return False
+        name = frame.f_code.co_name
+        if name == "_initial_step":
+            return True
+        if name == "__init__" and frame.f_code.co_argcount > 0:
+            if frame.f_locals.get(frame.f_code.co_varnames[0]) is schedule:
+                return True
+        frame = frame.f_back
+    return False
