@@ -1,0 +1,91 @@
+/* Stands in for the adapter: has its interface and writes each call as a line into $AMPSCOPE_TEST_LOG, so that the ways
+ * in can be tested alone. */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ampscope/probe_c.h"
+
+static int attached = 0;
+
+static void record(const char* format, ...) {
+  char line[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(line, sizeof line - 1, format, arguments);
+  va_end(arguments);
+  const char* path = getenv("AMPSCOPE_TEST_LOG");
+  if (!path || length < 0) return;
+  line[length] = '\n';
+  int descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT, 0644);
+  if (descriptor < 0 || write(descriptor, line, (size_t)length + 1) < 0) _exit(99);
+  close(descriptor);
+}
+
+int ampscope_abi_version(void) {
+  const char* other = getenv("AMPSCOPE_TEST_ABI");
+  return other ? atoi(other) : AMPSCOPE_ABI_VERSION;
+}
+
+const char* ampscope_torch_version(void) {
+  return AMPSCOPE_TEST_TORCH_VERSION;
+}
+
+const char* ampscope_last_error(void) {
+  return "the test wants \"attaching\" to fail";
+}
+
+int ampscope_attach(void) {
+  if (getenv("AMPSCOPE_TEST_REFUSE")) return -1;
+  if (!attached) record("attach %s", getenv("AMPSCOPE_OUTPUT"));
+  attached = 1;
+  return 0;
+}
+
+void ampscope_detach(const char* how, const char* detail) {
+  record("detach %s %s", how, detail ? detail : "-");
+  attached = 0;
+}
+
+int ampscope_is_attached(void) {
+  return attached;
+}
+
+void ampscope_mark_step(void) {
+  record("step");
+}
+
+const char* ampscope_trace_path(void) {
+  return attached ? "somewhere/run.ampscope" : "";
+}
+
+void ampscope_note_optimizer_step(uintptr_t object, const char* class_name, double learning_rate, int through_scaler,
+                                  int begin) {
+  record("optimizer %s lr=%g scaler=%d begin=%d object=%d", class_name, learning_rate, through_scaler, begin,
+         object != 0);
+}
+
+void ampscope_note_schedule_step(uintptr_t object, const char* class_name, uintptr_t optimizer, int from_constructor) {
+  record("schedule %s constructor=%d object=%d optimizer=%d", class_name, from_constructor, object != 0,
+         optimizer != 0);
+}
+
+void ampscope_note_scale_read(uintptr_t scaler) {
+  record("scale_read object=%d", scaler != 0);
+}
+
+void ampscope_note_parameter(uintptr_t tensor, uintptr_t data, const char* name, const char* module,
+                             const char* module_class) {
+  record("parameter %s %s %s %d %d", name, module, module_class, tensor != 0, data != 0);
+}
+
+void ampscope_cxx_module_parameters(void* module) {
+  record("cxx_parameters %p", module);
+}
+
+void ampscope_cxx_register_parameter(void* module, const char* name, void* tensor_impl) {
+  record("cxx_register %p %s %p", module, name, tensor_impl);
+}
