@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "reporters/common/numbers.h"
+#include "analyzers/core/numbers.h"
 #include "reporters/common/place.h"
 #include "reporters/common/text.h"
 #include "reporters/terminal/layout.h"
@@ -19,10 +19,10 @@ enum Cell : std::size_t { op, module, source, dtype, range, note, cells };
 using Row = std::array<std::string, cells>;
 
 std::string spell_range(const analyzers::ChainLink& link) {
-  std::string out = link.output_absmax ? spell_quantity(*link.output_absmax) : "";
-  if (link.nonfinite > 0) out = spell_count(link.nonfinite) + " non-finite";
+  std::string out = link.output_absmax ? analyzers::number(*link.output_absmax) : "";
+  if (link.nonfinite > 0) out = analyzers::count_of(link.nonfinite) + " non-finite";
   if (!link.input_absmax) return out;
-  return spell_quantity(*link.input_absmax) + (out.empty() ? "" : " → " + out);
+  return analyzers::number(*link.input_absmax) + (out.empty() ? "" : " → " + out);
 }
 
 Row make_row(const analyzers::ChainLink& link, const std::string& working_directory) {
@@ -77,6 +77,8 @@ std::vector<std::string> chain_lines(const std::vector<analyzers::ChainLink>& ch
   if (const int excess = total(widths) - width; excess > 0) {
     widths[module] = std::min(widths[module], std::max(shortest_module, widths[module] - excess));
   }
+  if (total(widths) > width) widths[dtype] = 0;
+  if (total(widths) > width) widths[module] = 0;
 
   std::vector<std::string> lines;
   for (const Row& row : rows) {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "reporters/common/numbers.h"
+#include "analyzers/core/numbers.h"
 #include "reporters/common/place.h"
 #include "reporters/common/text.h"
 #include "reporters/terminal/chain_lines.h"
@@ -49,9 +49,9 @@ Tone severity_tone(analyzers::Severity severity) {
 
 std::string spell_steps(const analyzers::StepSpan& steps) {
   if (steps.count <= 0) return {};
-  if (steps.first == steps.last) return fmt::format("step {}", steps.first);
-  if (steps.count == steps.last - steps.first + 1) return fmt::format("steps {}–{}", steps.first, steps.last);
-  return fmt::format("{} in {}–{}", spell_number_of(steps.count, "step"), steps.first, steps.last);
+  const bool without_gap = steps.count == steps.last - steps.first + 1;
+  const std::string range = analyzers::step_range(steps.first, steps.last);
+  return without_gap ? range : fmt::format("{} of {}", analyzers::count_of(steps.count), range);
 }
 
 /// A path as the user knows it: relative to where they started, and without the way to their installed packages.

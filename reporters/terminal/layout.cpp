@@ -6,29 +6,52 @@
 #include "reporters/common/text.h"
 
 namespace ampscope::reporters {
+namespace {
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t at = text.find_first_not_of(' '); at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    words.emplace_back(text.substr(at, end - at));
+    at = text.find_first_not_of(' ', end);
+  }
+  return words;
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words)
+    out += (out.empty() ? "" : " ") + word;
+  return out;
+}
+
+}  // namespace
 
 std::vector<std::string> wrap(std::string_view text, int width) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t first = text.find_first_not_of(' ', at);
-    if (first == std::string_view::npos) break;
-    const std::size_t end = std::min(text.find(' ', first), text.size());
-    const std::string_view word = text.substr(first, end - first);
-    if (word == "·" && !words.empty()) {
-      words.back() += " ·";
-    } else {
-      words.emplace_back(word);
-    }
-    at = end;
-  }
-
   std::vector<std::string> lines;
-  for (const std::string& word : words) {
-    if (!lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= width) {
-      lines.back() += " " + word;
+  const auto add = [&](const std::string& piece) {
+    if (!lines.empty() && display_width(lines.back()) + 1 + display_width(piece) <= width) {
+      lines.back() += " " + piece;
     } else {
-      lines.push_back(word);
+      lines.push_back(piece);
     }
+  };
+
+  constexpr std::string_view separator = " · ";
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t found = text.find(separator, at);
+    const std::size_t end = std::min(found, text.size());
+    std::vector<std::string> words = split(text.substr(at, end - at));
+    if (found != std::string_view::npos && !words.empty()) words.back() += " ·";
+    const std::string part = join(words);
+    // A part between two dots stays together where a line can hold it.
+    if (display_width(part) <= width) {
+      if (!part.empty()) add(part);
+    } else {
+      for (const std::string& word : words)
+        add(word);
+    }
+    at = found == std::string_view::npos ? text.size() + 1 : found + separator.size();
   }
   if (lines.empty()) lines.emplace_back();
   return lines;

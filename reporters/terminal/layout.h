@@ -7,8 +7,8 @@
 
 namespace ampscope::reporters {
 
-/// `text` broken at spaces into lines of at most `width` columns. A word that is wider stays whole, so that it can be
-/// copied; a "·" stays at the end of its line. Never empty: no text is one empty line.
+/// `text` broken into lines of at most `width` columns: after a " · " where the part behind it fits a line, else at
+/// spaces. A word that is wider stays whole, so that it can be copied. Never empty: no text is one empty line.
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, int width);
 
 /// The end of `text` in at most `width` columns, after "…" when something was cut: for paths, whose end says most.

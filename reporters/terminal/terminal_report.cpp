@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzers/core/numbers.h"
 #include "reporters/common/numbers.h"
 #include "reporters/common/text.h"
 #include "reporters/terminal/finding_block.h"
@@ -40,11 +41,12 @@ std::string hanging(const std::string& start, int start_width, const std::string
 std::string header(const analyzers::Report& report, const TerminalOptions& options, const Painter& paint) {
   const analyzers::RunSummary& run = report.run;
   std::vector<std::string> parts;
-  parts.push_back(spell_number_of(run.steps, "step"));
+  parts.push_back(analyzers::plural(run.steps, "step"));
   if (!run.skipped_steps.empty()) {
-    parts.back() += fmt::format(", {} skipped", spell_count(static_cast<std::int64_t>(run.skipped_steps.size())));
+    parts.back() +=
+        fmt::format(", {} skipped", analyzers::count_of(static_cast<std::int64_t>(run.skipped_steps.size())));
   }
-  if (run.ranks > 1) parts.push_back(spell_number_of(run.ranks, "rank"));
+  if (run.ranks > 1) parts.push_back(analyzers::plural(run.ranks, "rank"));
   std::string how = printable(run.precision);
   if (!run.device.empty()) how += (how.empty() ? "on " : " on ") + printable(run.device);
   if (!how.empty()) parts.push_back(how);
@@ -73,14 +75,14 @@ std::vector<std::string> blind_spots(const analyzers::Report& report) {
   }
   if (run.damaged) spots.emplace_back("part of the trace could not be read (ampscope info says what)");
   if (run.events_dropped > 0 && !fires(report, "AMP902")) {
-    spots.push_back(spell_number_of(run.events_dropped, "event") + " that the recorder had to drop");
+    spots.push_back(analyzers::plural(run.events_dropped, "event") + " that the recorder had to drop");
   }
   if (!fires(report, "AMP901")) {
     std::map<std::string, double> shares;
     for (const analyzers::HiddenRow& region : report.hidden)
       shares[region.kind] += region.time_share;
     for (const auto& [kind, share] : shares) {
-      spots.push_back(fmt::format("{} of the time, inside {}", spell_share(share), printable(kind)));
+      spots.push_back(fmt::format("{} of the time, inside {}", analyzers::share(share), printable(kind)));
     }
   }
   std::map<std::string, std::vector<std::string>> rules_by_need;
@@ -89,7 +91,7 @@ std::vector<std::string> blind_spots(const analyzers::Report& report) {
   for (const auto& [needs, rules] : rules_by_need) {
     constexpr std::size_t few = 4;
     const std::string which = rules.size() <= few ? printable(joined(rules, ", "))
-                                                  : spell_number_of(static_cast<std::int64_t>(rules.size()), "rule");
+                                                  : analyzers::plural(static_cast<std::int64_t>(rules.size()), "rule");
     spots.push_back(fmt::format("{}: {} {}", which, rules.size() == 1 ? "needs" : "need", printable(needs)));
   }
   return spots;
@@ -112,11 +114,12 @@ std::string healthy(const analyzers::Report& report, const TerminalOptions& opti
     return hanging(paint(Tone::warning, "nothing to judge: "), 18,
                    "the trace holds no finished training step, so no rule could be applied", options.width);
   }
-  return hanging(paint(Tone::fix, "clean: "), 7,
-                 joined({spell_number_of(run.steps, "step"), spell_number_of(run.ops, "op"),
-                         spell_number_of(run.parameters, "parameter") + " watched", spell_number_of(run.rules, "rule")},
-                        ", "),
-                 options.width);
+  return hanging(
+      paint(Tone::fix, "clean: "), 7,
+      joined({analyzers::plural(run.steps, "step"), analyzers::plural(run.ops, "op"),
+              analyzers::plural(run.parameters, "parameter") + " watched", analyzers::plural(run.rules, "rule")},
+             ", "),
+      options.width);
 }
 
 struct Counts {
@@ -158,7 +161,7 @@ std::string findings_in_full(const analyzers::Report& report, const TerminalOpti
     ++shown;
   }
   if (left_out > 0) {
-    const std::string more = spell_number_of(static_cast<std::int64_t>(left_out), "more finding");
+    const std::string more = analyzers::plural(static_cast<std::int64_t>(left_out), "more finding");
     out += hanging(more + ": ", display_width(more) + 2, options.show_all, options.width) + "\n";
   }
   return out;
@@ -182,9 +185,9 @@ std::string render_terminal(const analyzers::Report& report, const TerminalOptio
   if (counts.errors + counts.warnings > 0) {
     out += findings_in_full(report, options, paint);
     out += not_looked_at(report, options, paint);
-    out += paint(counts.errors > 0 ? Tone::error : Tone::plain, spell_number_of(counts.errors, "error")) + " · " +
-           paint(counts.warnings > 0 ? Tone::warning : Tone::plain, spell_number_of(counts.warnings, "warning")) +
-           " · " + spell_number_of(counts.notes, "note") + "\n";
+    out += paint(counts.errors > 0 ? Tone::error : Tone::plain, analyzers::plural(counts.errors, "error")) + " · " +
+           paint(counts.warnings > 0 ? Tone::warning : Tone::plain, analyzers::plural(counts.warnings, "warning")) +
+           " · " + analyzers::plural(counts.notes, "note") + "\n";
   } else {
     out += healthy(report, options, paint);
     out += not_looked_at(report, options, paint);
