@@ -1,4 +1,5 @@
-// What analysis has to say: findings and the report that carries them. Reporters depend on this and on nothing behind it.
+// What analysis has to say: findings and the report that carries them. Reporters depend on this and on nothing behind
+// it.
 #pragma once
 
 #include <cstdint>
@@ -51,18 +52,18 @@ struct ChainLink {
 };
 
 struct Finding {
-  std::string rule;   ///< "AMP202"
-  std::string name;   ///< "clip-before-unscale"
+  std::string rule;  ///< "AMP202"
+  std::string name;  ///< "clip-before-unscale"
   Severity severity = Severity::warning;
-  std::string title;  ///< a sentence in the reader's terms, lower case, no full stop
+  std::string title;    ///< a sentence in the reader's terms, lower case, no full stop
   std::string message;  ///< the proof in one or two sentences, numbers included
-  std::string proof;    ///< the shortest form of the numbers, for one terminal line: "norm seen 48 211 · true norm 0.736"
+  std::string proof;  ///< the shortest form of the numbers, for one terminal line: "norm seen 48 211 · true norm 0.736"
   bool precision_fault = true;  ///< false: the same happens in fp32
   Culprit culprit;
   StepSpan steps;
   Evidence evidence;
-  std::string fix;         ///< what to do; code where it can be code
-  std::string fix_cpp;     ///< the same for LibTorch, empty when it is the same
+  std::string fix;                    ///< what to do; code where it can be code
+  std::string fix_cpp;                ///< the same for LibTorch, empty when it is the same
   std::vector<std::string> symptoms;  ///< rule codes explained by this one
   std::vector<Finding> explained;     ///< those findings themselves, folded under this one
   std::vector<ChainLink> chain;

@@ -17,10 +17,10 @@ struct RunSummary {
   std::string language;
   std::string torch_version;
   std::string python_version;
-  std::string tool_version;     ///< that recorded
+  std::string tool_version;  ///< that recorded
   std::string processor;
-  std::string device;           ///< "cpu", "cuda:0 NVIDIA H200"
-  std::string precision;        ///< "fp16 autocast", "bf16 autocast", "fp32", "fp16 weights"
+  std::string device;     ///< "cpu", "cuda:0 NVIDIA H200"
+  std::string precision;  ///< "fp16 autocast", "bf16 autocast", "fp32", "fp16 weights"
   std::int64_t start_time_ns = 0;
   std::int64_t steps = 0;
   std::vector<std::int64_t> skipped_steps;
@@ -29,8 +29,8 @@ struct RunSummary {
   std::int64_t events_dropped = 0;
   std::int64_t ranks = 1;
   std::optional<int> exit_status;
-  std::string ended;            ///< RunEnd::how, or "unknown"
-  bool damaged = false;         ///< part of the trace could not be read
+  std::string ended;     ///< RunEnd::how, or "unknown"
+  bool damaged = false;  ///< part of the trace could not be read
   std::string switched_off_because;
   std::int64_t ops = 0;         ///< distinct op sites watched
   std::int64_t parameters = 0;  ///< watched
@@ -48,10 +48,10 @@ struct ScalerSettings {
 struct ScalerTimelineEntry {
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
-  double scale = 0;           ///< used in these steps
-  double scale_after = 0;     ///< set by the update of last_step
+  double scale = 0;        ///< used in these steps
+  double scale_after = 0;  ///< set by the update of last_step
   bool skipped = false;
-  bool by_design = false;     ///< a skip that the scaler is meant to make (settling, an upward probe)
+  bool by_design = false;               ///< a skip that the scaler is meant to make (settling, an upward probe)
   std::vector<std::string> parameters;  ///< whose gradients overflowed (skipped only), worst first, few
 };
 
@@ -67,13 +67,14 @@ struct ScalerReport {
 /// One row of the op table: a site.
 struct OpRow {
   std::int64_t site = 0;
+  std::int64_t parent = trace::none;  ///< site of the row that called it: its bytes and time are part of that row's
   std::string op;
   std::string phase;
   std::string module;
   std::string module_class;
-  std::string source;          ///< "train.py:48" relative to the working directory
-  std::string dtype_before;    ///< of the first floating input as the user passed it: "fp32"
-  std::string dtype_after;     ///< it was computed in: "fp16"
+  std::string source;        ///< "train.py:48" relative to the working directory
+  std::string dtype_before;  ///< of the first floating input as the user passed it: "fp32"
+  std::string dtype_after;   ///< it was computed in: "fp16"
   std::string dtype_out;
   bool autocast = false;
   std::int64_t calls = 0;
@@ -89,7 +90,7 @@ struct OpRow {
 struct GradientBin {
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
-  double scale_log2 = 0;       ///< mean over the window
+  double scale_log2 = 0;  ///< mean over the window
   trace::TensorStats stats;
 };
 
@@ -102,10 +103,10 @@ struct ParameterRow {
   std::string module;
   std::string optimizer;
   double gradient_absmax = 0;
-  double gradient_zero_share = 0;        ///< of all elements looked at
-  double gradient_subnormal_share = 0;   ///< share that is subnormal in fp16 at the scale in use
+  double gradient_zero_share = 0;       ///< of all elements looked at
+  double gradient_subnormal_share = 0;  ///< share that is subnormal in fp16 at the scale in use
   std::int64_t nonfinite_steps = 0;
-  std::vector<GradientBin> gradients;    ///< by window
+  std::vector<GradientBin> gradients;  ///< by window
 };
 
 struct SeriesRow {
@@ -116,7 +117,7 @@ struct SeriesRow {
 struct NonfiniteRow {
   std::int64_t step = 0;
   std::int64_t order = 0;
-  std::string kind;            ///< "producer", "propagator", "input", "unknown"
+  std::string kind;  ///< "producer", "propagator", "input", "unknown"
   std::string op;
   std::string phase;
   std::string module;
@@ -136,7 +137,7 @@ struct HiddenRow {
 struct Report {
   RunSummary run;
   Verdict verdict = Verdict::clean;
-  std::vector<Finding> findings;   ///< by severity, then first step
+  std::vector<Finding> findings;  ///< by severity, then first step
   std::vector<NotEvaluated> not_evaluated;
   std::vector<ScalerReport> scalers;
   std::vector<OpRow> ops;

@@ -1,0 +1,140 @@
+#include "analyzers/core/protocol.h"
+
+#include <algorithm>
+
+#include "analyzers/core/op_kinds.h"
+
+namespace ampscope::analyzers {
+
+using trace::EventKind;
+using trace::ProtocolEvent;
+namespace event_flag = trace::event_flag;
+
+namespace {
+
+bool valid(std::int64_t optimizer) noexcept {
+  return optimizer >= 0 && optimizer < 64;
+}
+
+template <typename Change>
+void for_objects(ProtocolState& state, std::int64_t object, Change change) {
+  if (valid(object)) {
+    change(state.optimizers[static_cast<std::size_t>(object)]);
+  } else {
+    for (GradientState& gradients : state.optimizers) {
+      if (gradients.present) change(gradients);
+    }
+  }
+}
+
+void note_outcome(const TraceView& view, ProtocolState& state, std::int64_t optimizer, bool stepped) {
+  for (std::size_t i = 0; i < state.schedules.size(); ++i) {
+    const trace::Schedule* const schedule = view.schedule(static_cast<std::int64_t>(i));
+    if (schedule->optimizer != trace::none && valid(optimizer) && schedule->optimizer != optimizer) continue;
+    (stepped ? state.schedules[i].stepped : state.schedules[i].skipped) = true;
+  }
+}
+
+void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& state) {
+  switch (event.kind) {
+    case EventKind::backward:
+      if ((event.flags & event_flag::gradients_only) != 0) break;
+      for (std::size_t i = 0; i < state.optimizers.size(); ++i) {
+        if ((event.optimizers >> i & 1U) == 0) continue;
+        state.optimizers[i] = {};
+        state.optimizers[i].present = true;
+        state.optimizers[i].scaled = (event.flags & event_flag::scaled) != 0;
+      }
+      break;
+    case EventKind::unscale:
+      for_objects(state, event.object, [&](GradientState& gradients) {
+        gradients.unscaled = true;
+        gradients.found_inf = (event.flags & event_flag::found_inf) != 0;
+      });
+      break;
+    case EventKind::gradient_read: {
+      const trace::Site* const site = view.site(event.site);
+      const bool norm = site == nullptr || is_norm(site->name) || site->api.find("norm") != std::string::npos;
+      if (norm) for_objects(state, event.object, [](GradientState& gradients) { gradients.norm_read = true; });
+      break;
+    }
+    case EventKind::gradient_write:
+      for_objects(state, event.object, [](GradientState& gradients) { gradients.written = true; });
+      break;
+    case EventKind::gradient_clear:
+      for_objects(state, event.object, [](GradientState& gradients) { gradients = {}; });
+      break;
+    case EventKind::optimizer_step:
+      note_outcome(view, state, event.object, true);
+      break;
+    case EventKind::optimizer_skip:
+      note_outcome(view, state, event.object, false);
+      break;
+    case EventKind::schedule_step:
+      if (event.object >= 0 && event.object < static_cast<std::int64_t>(state.schedules.size())) {
+        state.schedules[static_cast<std::size_t>(event.object)] = {};
+      }
+      break;
+    case EventKind::scale_read:
+      for_objects(state, trace::none, [](GradientState& gradients) { gradients.scale_read = true; });
+      break;
+    case EventKind::scale_loss:
+    case EventKind::scaler_update:
+    case EventKind::parameter_write:
+      break;
+  }
+}
+
+void walk_step(const TraceView& view, const StepSpan& steps, std::span<const ProtocolEvent> events,
+               ProtocolState& state, const ProtocolVisitor& visit) {
+  for (const ProtocolEvent& event : events) {
+    visit(steps, event, state);
+    apply(view, event, state);
+  }
+}
+
+}  // namespace
+
+const GradientState& ProtocolState::of(std::int64_t optimizer) const noexcept {
+  static const GradientState absent;
+  return valid(optimizer) ? optimizers[static_cast<std::size_t>(optimizer)] : absent;
+}
+
+void extend(StepSpan& span, const StepSpan& more) noexcept {
+  if (span.count == 0) {
+    span = more;
+    return;
+  }
+  // Events come in order, so what ends no later has been counted: it is another event of the same steps.
+  if (more.last <= span.last) return;
+  span.last = more.last;
+  span.count += more.count;
+}
+
+void walk_protocol(const TraceView& view, const ProtocolVisitor& visit) {
+  ProtocolState state;
+  state.schedules.resize(view.trace().schedules.size());
+  for (const trace::StepRun& run : view.trace().step_runs) {
+    const auto events = view.pattern_events(run);
+    for (std::int64_t done = 0; done < run.count; ++done) {
+      const ProtocolState before = state;
+      const std::int64_t step = run.first_step + done;
+      walk_step(view, {step, step, 1}, events, state, visit);
+      const std::int64_t left = run.count - done - 1;
+      if (left == 0 || state != before) continue;
+      walk_step(view, {step + 1, step + left, left}, events, state, visit);
+      break;
+    }
+  }
+}
+
+std::vector<std::int64_t> concerned(const ProtocolEvent& event, const ProtocolState& before) {
+  if (valid(event.object)) return {event.object};
+  std::vector<std::int64_t> result;
+  for (std::size_t i = 0; i < before.optimizers.size(); ++i) {
+    if (before.optimizers[i].present) result.push_back(static_cast<std::int64_t>(i));
+  }
+  return result;
+}
+
+}  // namespace ampscope::analyzers

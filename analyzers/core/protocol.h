@@ -1,0 +1,57 @@
+// The training protocol replayed: what state each optimizer's gradients are in when an event happens.
+//
+// Where a step ends does not matter here, because what follows an optimizer step (update, schedule, zero_grad) may be
+// recorded as the end of one step or as the beginning of the next.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "analyzers/core/finding.h"
+#include "analyzers/core/trace_view.h"
+
+namespace ampscope::analyzers {
+
+/// Of the gradients of one optimizer's parameters.
+struct GradientState {
+  bool present = false;     ///< a backward pass reached them since they were cleared
+  bool scaled = false;      ///< the last such pass started from a scaled loss
+  bool unscaled = false;    ///< GradScaler divided them since
+  bool scale_read = false;  ///< the program read the scale since: it may divide by itself
+  bool norm_read = false;   ///< their norm was taken since
+  bool written = false;     ///< they were changed in place since
+  bool found_inf = false;   ///< unscaling found non-finite values in them
+  friend bool operator==(const GradientState&, const GradientState&) = default;
+};
+
+struct ScheduleState {
+  bool stepped = false;  ///< an optimizer it belongs to stepped since the schedule last advanced
+  bool skipped = false;  ///< … was kept from stepping …
+  friend bool operator==(const ScheduleState&, const ScheduleState&) = default;
+};
+
+/// State before an event.
+struct ProtocolState {
+  std::array<GradientState, 64> optimizers{};  ///< by optimizer id; a trace names at most 64 in a backward event
+  std::vector<ScheduleState> schedules;        ///< by schedule id
+  friend bool operator==(const ProtocolState&, const ProtocolState&) = default;
+
+  [[nodiscard]] const GradientState& of(std::int64_t optimizer) const noexcept;
+};
+
+/// Adds the steps of `more` to `span`, in the order in which walk_protocol gives them; an empty span (count 0) becomes
+/// `more`.
+void extend(StepSpan& span, const StepSpan& more) noexcept;
+
+using ProtocolVisitor =
+    std::function<void(const StepSpan& steps, const trace::ProtocolEvent& event, const ProtocolState& before)>;
+
+/// Calls `visit` for every event in order. Equal steps in equal state are visited once, with the span of all of them.
+void walk_protocol(const TraceView& view, const ProtocolVisitor& visit);
+
+/// Optimizers that an event concerns: its object where it names one, else all whose gradients are present.
+[[nodiscard]] std::vector<std::int64_t> concerned(const trace::ProtocolEvent& event, const ProtocolState& before);
+
+}  // namespace ampscope::analyzers

@@ -1,0 +1,78 @@
+#include "analyzers/rootcause/intent.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "analyzers/rootcause/origin.h"
+
+namespace ampscope::analyzers {
+
+namespace {
+
+bool only_negative_infinity(const trace::TensorStats& stats) noexcept {
+  return stats.nan == 0 && stats.positive_infinity == 0 && stats.negative_infinity != 0;
+}
+
+bool makes_it_on_purpose(const trace::NonfiniteEvent& event, const trace::Site& site) {
+  const std::string_view base = base_name(site.name);
+  // Uninitialised memory: its content means nothing until somebody writes it, and the writer is looked at then.
+  if (base.starts_with("empty") || base.starts_with("new_empty") || base == "resize") return true;
+  if (!writes_constant(site.name)) return false;
+  const auto nonfinite = [](double value) { return !std::isfinite(value); };
+  if (std::any_of(event.scalars.begin(), event.scalars.end(), nonfinite)) return true;
+  if (std::any_of(site.scalars.begin(), site.scalars.end(), nonfinite)) return true;
+  // full(-inf) without recorded scalars: a creation operator has no other way to a non-finite value than its constant.
+  return op_kind(site.name) == OpKind::create && event.kind != trace::OriginKind::propagator;
+}
+
+}  // namespace
+
+std::vector<Intent> judge_intent(const TraceView& view, std::span<const trace::NonfiniteEvent* const> events) {
+  std::vector<Intent> intents;
+  intents.reserve(events.size());
+  std::set<std::int64_t> meant;  // sites whose output carries only what is meant
+  const auto is_meant = [&](const trace::WitnessTensor& input) {
+    const std::int64_t producer = input.type.producer;
+    if (meant.contains(producer)) return true;
+    if (const trace::Site* const made_by = view.site(producer); made_by != nullptr) {
+      if (writes_constant(made_by->name)) return only_negative_infinity(input.stats);
+      return false;
+    }
+    // A mask made before we looked, or a buffer: -inf and nothing else is what masks are made of.
+    return input.type.parameter == trace::none && only_negative_infinity(input.stats);
+  };
+  for (const trace::NonfiniteEvent* event : events) {
+    const trace::Site* const site = view.site(event->site);
+    const NonfiniteCounts out = output_counts(*event);
+    Intent intent = Intent::fault;
+    if (site != nullptr) {
+      bool any_input = false;
+      bool all_meant = true;
+      for (const trace::WitnessTensor& input : event->inputs) {
+        if (input.stats.nonfinite() == 0) continue;
+        any_input = true;
+        all_meant = all_meant && is_meant(input);
+      }
+      if (makes_it_on_purpose(*event, *site) && (!any_input || all_meant)) {
+        intent = Intent::intended;
+      } else if (any_input && all_meant) {
+        intent = out.nan == 0 ? Intent::intended : Intent::born;
+      }
+    }
+    if (intent == Intent::intended) {
+      const trace::Site* level = site;
+      while (level != nullptr && level->kind == trace::SiteKind::op) {
+        meant.insert(level->id);
+        level = view.parent(*level);
+      }
+    } else {
+      // A site that both carries a mask and, in another call, a fault is judged by the fault.
+      meant.erase(event->site);
+    }
+    intents.push_back(intent);
+  }
+  return intents;
+}
+
+}  // namespace ampscope::analyzers

@@ -1,0 +1,245 @@
+#include "analyzers/rootcause/root_cause.h"
+
+#include <algorithm>
+#include <set>
+
+#include "analyzers/rootcause/chain.h"
+#include "analyzers/rootcause/intent.h"
+
+namespace ampscope::analyzers {
+
+namespace {
+
+using trace::NonfiniteEvent;
+using trace::OriginKind;
+using trace::Phase;
+using trace::Site;
+
+struct Candidate {
+  const NonfiniteEvent* event = nullptr;
+  const Site* site = nullptr;
+  Intent intent = Intent::fault;
+  [[nodiscard]] bool backward() const noexcept { return site->phase == Phase::backward && !site->in_recompute; }
+  bool scaling = false;  ///< the loss is multiplied by the loss scale here
+  /// A call in which something began, as opposed to one that passed it on.
+  [[nodiscard]] bool begins() const noexcept { return intent == Intent::born || event->kind != OriginKind::propagator; }
+};
+
+std::vector<Candidate> candidates(const TraceView& view, std::int64_t step) {
+  const auto events = view.nonfinite_events(step);
+  const std::vector<Intent> intents = judge_intent(view, events);
+  std::vector<Candidate> result;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const Site* const site = view.site(events[i]->site);
+    if (site != nullptr && intents[i] != Intent::intended)
+      result.push_back({events[i], site, intents[i], view.is_scaling_site(site->id)});
+  }
+  return result;
+}
+
+/// The earliest forward call that the loss depends on. Without a graph of producers, the earliest whose result
+/// gradients can flow through.
+const Candidate* first_before_loss(const TraceView& view, std::span<const Candidate> candidates, std::int64_t step) {
+  std::vector<bool> feeds(view.trace().sites.size(), false);
+  for (const trace::ProtocolEvent& event : view.events(step)) {
+    if (event.kind != trace::EventKind::backward || view.site(event.site) == nullptr) continue;
+    const std::vector<bool> reached = view.ancestors(event.site);
+    for (std::size_t i = 0; i < reached.size(); ++i)
+      feeds[i] = feeds[i] || reached[i];
+  }
+  const Candidate* first_with_gradient = nullptr;
+  const Candidate* first = nullptr;
+  const Candidate* first_passing = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.backward()) break;
+    const bool connected = feeds[static_cast<std::size_t>(candidate.site->id)];
+    if (connected && candidate.begins()) return &candidate;
+    if (connected && first_passing == nullptr) first_passing = &candidate;
+    if (first == nullptr) first = &candidate;
+    if (first_with_gradient == nullptr && candidate.site->grad_enabled) first_with_gradient = &candidate;
+  }
+  if (first_passing != nullptr) return first_passing;
+  return first_with_gradient != nullptr ? first_with_gradient : first;
+}
+
+/// A forward call with a non-finite result that the derivative computed at `site` works with.
+const Candidate* forward_partner(const TraceView& view, std::span<const Candidate> candidates, const Site& site) {
+  const Site* const forward = view.forward_of(site.id);
+  if (forward == nullptr) return nullptr;
+  std::set<std::int64_t> related{forward->id};
+  for (const std::int64_t producer : view.producers(forward->id))
+    related.insert(producer);
+  for (const Candidate& candidate : candidates) {
+    if (candidate.backward()) continue;
+    // The node may belong to the inner operator and the event to the outer one, or the other way round.
+    for (const Site* at = candidate.site; at != nullptr && at->kind == trace::SiteKind::op; at = view.parent(*at)) {
+      if (related.contains(at->id)) return &candidate;
+    }
+    for (const Site* at = forward; at != nullptr && at->kind == trace::SiteKind::op; at = view.parent(*at)) {
+      if (at->id == candidate.site->id) return &candidate;
+    }
+  }
+  return nullptr;
+}
+
+/// Whether a smaller loss scale could have kept this backward call finite: fp16 that overflowed, not a division by zero
+/// and not something fp32 cannot hold.
+bool depends_on_scale(const Candidate& candidate) {
+  if (candidate.scaling) return true;
+  const trace::DType dtype = compute_dtype(*candidate.event, *candidate.site);
+  const bool to_half =
+      std::any_of(candidate.event->outputs.begin(), candidate.event->outputs.end(),
+                  [](const trace::WitnessTensor& output) { return output.type.dtype == trace::DType::float16; });
+  if (dtype != trace::DType::float16 && !to_half) return false;
+  const std::string_view base = base_name(candidate.site->name);
+  const bool divides = base == "div" || base == "reciprocal" || base == "rsqrt" || base == "pow" || base == "sqrt";
+  if (!divides) return true;
+  return std::none_of(candidate.event->inputs.begin(), candidate.event->inputs.end(),
+                      [](const trace::WitnessTensor& input) { return input.looked_at && input.stats.zero != 0; });
+}
+
+/// Goes back from a call that only passed something on over operators whose outputs were not checked, to the first of
+/// them that can make a non-finite value.
+const Site* blame_unchecked(const TraceView& view, const Candidate& candidate) {
+  const Site* suspect = candidate.site;
+  std::set<std::int64_t> visited;
+  std::vector<std::int64_t> open;
+  for (const trace::WitnessTensor& input : candidate.event->inputs) {
+    if (input.stats.nonfinite() != 0) open.push_back(input.type.producer);
+  }
+  while (!open.empty()) {
+    const Site* const site = view.site(open.back());
+    open.pop_back();
+    if (site == nullptr || !visited.insert(site->id).second || view.totals(site->id).checked_calls != 0) continue;
+    const OpKind kind = op_kind(site->name);
+    if (kind != OpKind::move && kind != OpKind::create && kind != OpKind::random) suspect = site;
+    for (const std::int64_t producer : view.producers(site->id))
+      open.push_back(producer);
+  }
+  return suspect;
+}
+
+bool by_design(std::span<const SkipAnalysis> scalers, std::int64_t step) {
+  bool known = false;
+  for (const SkipAnalysis& scaler : scalers) {
+    const Skip* const skip = scaler.at_step(step);
+    if (skip == nullptr) continue;
+    known = true;
+    if (!skip->by_design()) return false;
+  }
+  return known;
+}
+
+Origin make_origin(const TraceView& view, const Candidate& candidate, std::int64_t step, std::size_t events) {
+  Origin origin;
+  origin.event = candidate.event;
+  origin.site = candidate.site;
+  origin.kind = candidate.event->kind;
+  origin.from_intended_infinity = candidate.intent == Intent::born;
+  if (!candidate.begins()) {
+    origin.site = blame_unchecked(view, candidate);
+    origin.kind = OriginKind::unknown;
+  }
+  if (origin.kind == OriginKind::input) {
+    for (const trace::WitnessTensor& input : candidate.event->inputs) {
+      if (input.stats.nonfinite() != 0 && input.type.parameter != trace::none) origin.parameter = input.type.parameter;
+    }
+  }
+  origin.op = op_kind(origin.site->name);
+  origin.phase = origin.kind == OriginKind::input && origin.parameter == trace::none ? Phase::data : origin.site->phase;
+  origin.outcome = view.outcome(step);
+  origin.steps = {step, step, 1};
+  origin.victims = static_cast<std::int64_t>(events) - 1;
+  return origin;
+}
+
+/// The origin of what went wrong in `step`, if anything did that the scaler does not handle by design.
+std::optional<Origin> origin_in(const TraceView& view, std::span<const SkipAnalysis> scalers, std::int64_t step) {
+  const StepOutcome outcome = view.outcome(step);
+  const std::vector<Candidate> all = candidates(view, step);
+  if (all.empty()) return std::nullopt;
+  if (outcome.loss_nonfinite) {
+    const Candidate* const found = first_before_loss(view, all, step);
+    if (found == nullptr) return std::nullopt;
+    return make_origin(view, *found, step, all.size());
+  }
+  // Found and dropped by the program itself: it neither skipped through a scaler nor stepped.
+  if (!outcome.skipped && !outcome.applied_nonfinite) return std::nullopt;
+  const auto birth = std::find_if(all.begin(), all.end(), [](const Candidate& c) { return c.backward() || c.scaling; });
+  if (birth == all.end()) {
+    if (by_design(scalers, step)) return std::nullopt;
+    const Candidate* const found = first_before_loss(view, all, step);
+    return found != nullptr ? std::optional(make_origin(view, *found, step, all.size())) : std::nullopt;
+  }
+  const Candidate* const partner = birth->scaling ? nullptr : forward_partner(view, all, *birth->site);
+  // A derivative that met a non-finite saved value is the victim of the forward call that made it.
+  if (partner != nullptr && birth->event->kind == OriginKind::propagator) {
+    return make_origin(view, *partner, step, all.size());
+  }
+  if (by_design(scalers, step) && depends_on_scale(*birth)) return std::nullopt;
+  Origin origin = make_origin(view, *birth, step, all.size());
+  if (partner != nullptr) origin.forward_event = partner->event;
+  return origin;
+}
+
+void extend(Origin& origin, std::int64_t step) {
+  origin.steps.last = std::max(origin.steps.last, step);
+  ++origin.steps.count;
+}
+
+void collect_unreached(const TraceView& view, RootCause& result) {
+  std::set<std::int64_t> sites;
+  for (const Origin& origin : result.origins)
+    sites.insert(origin.event->site);
+  std::int64_t step = trace::none;
+  for (const NonfiniteEvent& event : view.trace().nonfinite_events) {
+    if (event.step == step) continue;
+    step = event.step;
+    if (view.outcome(step).bad()) continue;
+    for (const Candidate& candidate : candidates(view, step)) {
+      if (candidate.begins() && sites.insert(candidate.site->id).second) result.unreached.push_back(candidate.event);
+    }
+  }
+}
+
+}  // namespace
+
+RootCause find_root_cause(const TraceView& view, std::span<const SkipAnalysis> scalers) {
+  RootCause result;
+  bool poisoned = false;
+  for (const auto& [step, outcome] : view.outcomes()) {
+    if (!outcome.bad()) continue;
+    const bool harmless = !outcome.loss_nonfinite && outcome.skipped && by_design(scalers, step);
+    if (!result.origins.empty() && (poisoned || view.nonfinite_events(step).empty())) {
+      // Of a site that was bad before only the first call is kept, so a later bad step without events is more of the
+      // same.
+      if (!harmless && (outcome.loss_nonfinite || outcome.skipped || outcome.applied_nonfinite)) {
+        extend(result.origins.front(), step);
+      }
+      continue;
+    }
+    std::optional<Origin> found = origin_in(view, scalers, step);
+    if (found) {
+      const auto known = std::find_if(result.origins.begin(), result.origins.end(),
+                                      [&](const Origin& origin) { return origin.site == found->site; });
+      if (known != result.origins.end()) {
+        extend(*known, step);
+      } else if (result.origins.empty() || found->event->kind != OriginKind::propagator ||
+                 found->from_intended_infinity) {
+        found->chain = build_chain(view, *found, step);
+        result.origins.push_back(std::move(*found));
+      } else {
+        extend(result.origins.front(), step);
+      }
+    } else if (!harmless && !result.origins.empty()) {
+      extend(result.origins.front(), step);
+    }
+    const bool reached_weights =
+        outcome.applied_nonfinite || (outcome.loss_nonfinite && outcome.stepped && !outcome.skipped);
+    if (!result.origins.empty() && reached_weights) poisoned = true;
+  }
+  collect_unreached(view, result);
+  return result;
+}
+
+}  // namespace ampscope::analyzers
