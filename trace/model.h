@@ -23,24 +23,24 @@ enum class Level : std::uint8_t { ops, grads, automatic, full, shadow };
 
 /// Who the process is and how it was observed. Written once, first.
 struct RunInfo {
-  std::string run_id;          ///< equal in all traces of one `ampscope run`
-  std::string tool_version;    ///< of ampscope
+  std::string run_id;        ///< equal in all traces of one `ampscope run`
+  std::string tool_version;  ///< of ampscope
   std::vector<std::string> command;
   std::string working_directory;
-  std::string language;        ///< "python" or "c++"
+  std::string language;  ///< "python" or "c++"
   std::string hostname;
   std::int64_t pid = 0;
   std::int64_t parent_pid = 0;
-  std::int64_t rank = none;    ///< of a distributed run; none outside one
+  std::int64_t rank = none;  ///< of a distributed run; none outside one
   std::int64_t local_rank = none;
   std::int64_t world_size = none;
   std::int64_t start_time_ns = 0;  ///< Unix time
   std::string torch_version;
   std::string python_version;
-  std::string processor;       ///< model name of the CPU
+  std::string processor;                        ///< model name of the CPU
   std::vector<std::string> processor_features;  ///< those that matter here: "avx512_bf16", "amx_bf16", "avx512_fp16", …
-  std::vector<std::string> devices;  ///< "cpu", "cuda:0 NVIDIA H200", …
-  int threads = 0;             ///< intra-op threads of torch
+  std::vector<std::string> devices;             ///< "cpu", "cuda:0 NVIDIA H200", …
+  int threads = 0;                              ///< intra-op threads of torch
   Level level = Level::automatic;
   double budget_percent = 0;   ///< 0: no budget was asked for
   std::int64_t max_bytes = 0;  ///< of the trace; 0: the default
@@ -48,7 +48,7 @@ struct RunInfo {
 
 /// A line of the user's program.
 struct SourceLine {
-  std::string file;      ///< absolute, as the interpreter knew it
+  std::string file;  ///< absolute, as the interpreter knew it
   int line = 0;
   std::string function;
   [[nodiscard]] bool known() const noexcept { return !file.empty(); }
@@ -65,10 +65,10 @@ enum class SiteKind : std::uint8_t {
 /// Type and example shape of one tensor argument or result of a site.
 struct TensorType {
   DType dtype = DType::unknown;
-  std::vector<std::int64_t> shape;   ///< of the first call
-  std::string device;                ///< "cpu", "cuda:0"
-  std::int64_t parameter = none;     ///< the parameter that this argument is, where it is one
-  std::int64_t producer = none;      ///< site that made this tensor at the first call; none: unknown, data or constant
+  std::vector<std::int64_t> shape;  ///< of the first call
+  std::string device;               ///< "cpu", "cuda:0"
+  std::int64_t parameter = none;    ///< the parameter that this argument is, where it is one
+  std::int64_t producer = none;     ///< site that made this tensor at the first call; none: unknown, data or constant
   bool requires_grad = false;
 };
 
@@ -78,28 +78,28 @@ struct Site {
   std::int64_t parent = none;  ///< enclosing site: the outer op of a composite one, the backward node, the range
   SiteKind kind = SiteKind::op;
   Phase phase = Phase::other;
-  std::string name;            ///< "aten::linear", "AddmmBackward0"
-  std::string overload;        ///< "dtype", "Tensor"; empty for the default
-  std::string module;          ///< dotted path, "" for the root module's own forward; see has_module
-  std::string module_class;    ///< "Linear"
+  std::string name;          ///< "aten::linear", "AddmmBackward0"
+  std::string overload;      ///< "dtype", "Tensor"; empty for the default
+  std::string module;        ///< dotted path, "" for the root module's own forward; see has_module
+  std::string module_class;  ///< "Linear"
   bool has_module = false;
-  SourceLine source;           ///< the innermost line of user code
+  SourceLine source;              ///< the innermost line of user code
   std::vector<SourceLine> stack;  ///< user frames outside `source`, inner to outer, few
-  std::string api;             ///< library function of torch that the user's line called, where one is known to us:
-                               ///< "clip_grad_norm_", "GradScaler.scale", "checkpoint", "custom_fwd", …
+  std::string api;                ///< library function of torch that the user's line called, where one is known to us:
+                                  ///< "clip_grad_norm_", "GradScaler.scale", "checkpoint", "custom_fwd", …
   std::map<std::string, double> api_arguments;  ///< numeric arguments of that function: {"max_norm": 1.0}
-  int thread = 0;              ///< order in which threads were first seen; 0 is the one that trained first
-  bool autocast = false;       ///< whether the user's code ran it under autocast (as seen at the outermost op)
+  int thread = 0;         ///< order in which threads were first seen; 0 is the one that trained first
+  bool autocast = false;  ///< whether the user's code ran it under autocast (as seen at the outermost op)
   DType autocast_dtype = DType::unknown;
-  std::string autocast_device; ///< "cpu", "cuda"
+  std::string autocast_device;  ///< "cpu", "cuda"
   bool grad_enabled = false;
-  bool in_recompute = false;   ///< a forward op executed inside a backward node (activation checkpointing)
-  std::vector<TensorType> inputs;   ///< as the user's code passed them: before autocast's casts
+  bool in_recompute = false;       ///< a forward op executed inside a backward node (activation checkpointing)
+  std::vector<TensorType> inputs;  ///< as the user's code passed them: before autocast's casts
   std::vector<TensorType> outputs;
   DType compute_dtype = DType::unknown;  ///< of the innermost op of the same name: after autocast's casts
-  std::vector<double> scalars;      ///< numeric scalar arguments in schema order (1e-8, -inf, alpha …), first call
+  std::vector<double> scalars;           ///< numeric scalar arguments in schema order (1e-8, -inf, alpha …), first call
   std::vector<std::string> scalar_names;  ///< their schema names, parallel to scalars
-  std::int64_t forward_site = none; ///< of a backward node: the site whose autograd node this is
+  std::int64_t forward_site = none;       ///< of a backward node: the site whose autograd node this is
   std::int64_t sequence_number = none;
 };
 
@@ -107,7 +107,7 @@ struct Site {
 struct SiteTotals {
   std::int64_t site = none;
   std::int64_t calls = 0;
-  std::int64_t steps = 0;          ///< steps in which it was called
+  std::int64_t steps = 0;  ///< steps in which it was called
   std::int64_t first_step = none;
   std::int64_t last_step = none;
   std::int64_t elements = 0;       ///< of its outputs, all calls
@@ -118,56 +118,57 @@ struct SiteTotals {
   std::int64_t nonfinite_steps = 0;
   std::int64_t first_nonfinite_step = none;
   std::int64_t last_nonfinite_step = none;
-  double absmax = 0;               ///< largest finite magnitude any checked output had
+  double absmax = 0;  ///< largest finite magnitude any checked output had
 };
 
 /// A tensor that autograd accumulates gradients for.
 struct Parameter {
   std::int64_t id = none;
-  std::string name;          ///< dotted, as named_parameters gives it; "parameter 3" where no name is known
+  std::string name;  ///< dotted, as named_parameters gives it; "parameter 3" where no name is known
   DType dtype = DType::unknown;
   std::vector<std::int64_t> shape;
-  std::int64_t count = 0;    ///< elements
+  std::int64_t count = 0;  ///< elements
   std::string device;
-  std::string module;        ///< path of the owning module
+  std::string module;  ///< path of the owning module
   std::string module_class;
   std::int64_t optimizer = none;  ///< the optimizer that was seen to own it
 };
 
 struct Optimizer {
   std::int64_t id = none;
-  std::string name;      ///< class: "AdamW"
-  bool fused = false;    ///< takes found_inf itself, so its step runs even when the scaler skips
-  SourceLine source;     ///< where its step is called
+  std::string name;                        ///< class: "AdamW"
+  bool fused = false;                      ///< takes found_inf itself, so its step runs even when the scaler skips
+  SourceLine source;                       ///< where its step is called
   std::map<std::string, double> settings;  ///< lr, eps, betas, weight_decay as first seen
 };
 
 struct Scaler {
   std::int64_t id = none;
-  std::string implementation;  ///< "torch.amp.GradScaler", "ampscope::GradScaler", a subclass's name, or "aten" if unknown
-  SourceLine source;           ///< where update is called
+  std::string
+      implementation;  ///< "torch.amp.GradScaler", "ampscope::GradScaler", a subclass's name, or "aten" if unknown
+  SourceLine source;   ///< where update is called
   bool enabled = true;
 };
 
 /// What the program did with its training protocol, in order. A step is a sequence of these.
 enum class EventKind : std::uint8_t {
-  scale_loss,        ///< a loss was multiplied by the loss scale; object = scaler
-  backward,          ///< one backward pass (a micro-batch); see flags
-  unscale,           ///< gradients of one optimizer were divided by the scale; object = optimizer
-  gradient_read,     ///< gradients were read outside backward (norm, isfinite, histogram); site says by what
-  gradient_write,    ///< gradients were changed in place outside backward and outside unscale (clip, mul, clamp)
-  gradient_clear,    ///< zero_grad; object = optimizer or none
-  optimizer_step,    ///< an optimizer changed its parameters; object = optimizer
-  optimizer_skip,    ///< the scaler kept an optimizer from stepping; object = optimizer
-  scaler_update,     ///< object = scaler
-  schedule_step,     ///< a learning-rate schedule advanced; object = schedule
-  parameter_write,   ///< parameters were changed in place by no optimizer that is known (update by hand, EMA swap)
-  scale_read,        ///< the program read the scale (get_scale); object = scaler
+  scale_loss,       ///< a loss was multiplied by the loss scale; object = scaler
+  backward,         ///< one backward pass (a micro-batch); see flags
+  unscale,          ///< gradients of one optimizer were divided by the scale; object = optimizer
+  gradient_read,    ///< gradients were read outside backward (norm, isfinite, histogram); site says by what
+  gradient_write,   ///< gradients were changed in place outside backward and outside unscale (clip, mul, clamp)
+  gradient_clear,   ///< zero_grad; object = optimizer or none
+  optimizer_step,   ///< an optimizer changed its parameters; object = optimizer
+  optimizer_skip,   ///< the scaler kept an optimizer from stepping; object = optimizer
+  scaler_update,    ///< object = scaler
+  schedule_step,    ///< a learning-rate schedule advanced; object = schedule
+  parameter_write,  ///< parameters were changed in place by no optimizer that is known (update by hand, EMA swap)
+  scale_read,       ///< the program read the scale (get_scale); object = scaler
 };
 
 namespace event_flag {
-inline constexpr std::uint32_t autocast = 1U << 0;        ///< it ran while autocast was on
-inline constexpr std::uint32_t scaled = 1U << 1;          ///< backward: of a scaled loss; read/write: gradients are scaled
+inline constexpr std::uint32_t autocast = 1U << 0;  ///< it ran while autocast was on
+inline constexpr std::uint32_t scaled = 1U << 1;    ///< backward: of a scaled loss; read/write: gradients are scaled
 inline constexpr std::uint32_t autocast_float16 = 1U << 2;
 inline constexpr std::uint32_t autocast_bfloat16 = 1U << 3;
 inline constexpr std::uint32_t found_inf = 1U << 4;       ///< unscale, update: non-finite gradients were found
@@ -182,10 +183,10 @@ inline constexpr std::uint32_t stale_nonfinite = 1U << 11;      ///< backward: .
 
 struct ProtocolEvent {
   EventKind kind = EventKind::backward;
-  std::int64_t object = none;       ///< optimizer, scaler or schedule id, see EventKind
-  std::int64_t site = none;         ///< where, if a site is known; for a backward: the op whose result it starts from
+  std::int64_t object = none;  ///< optimizer, scaler or schedule id, see EventKind
+  std::int64_t site = none;    ///< where, if a site is known; for a backward: the op whose result it starts from
   std::uint32_t flags = 0;
-  std::uint64_t optimizers = 0;     ///< backward: bit i set when parameters of optimizer i (i < 64) received gradients
+  std::uint64_t optimizers = 0;  ///< backward: bit i set when parameters of optimizer i (i < 64) received gradients
   friend bool operator==(const ProtocolEvent&, const ProtocolEvent&) = default;
 };
 
@@ -204,7 +205,7 @@ struct StepRun {
 
 struct Schedule {
   std::int64_t id = none;
-  std::string name;   ///< class: "OneCycleLR"
+  std::string name;  ///< class: "OneCycleLR"
   std::int64_t optimizer = none;
   SourceLine source;  ///< where its step is called
 };
@@ -231,14 +232,14 @@ struct GradientWindow {
   std::int64_t parameter = none;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
-  std::int64_t steps = 0;            ///< steps looked at
+  std::int64_t steps = 0;  ///< steps looked at
   std::int64_t nonfinite_steps = 0;
-  double weight = 1;                 ///< steps that each looked-at step stands for
-  double scale_min = 1;              ///< smallest and largest loss scale of the window; 1 without a scaler
+  double weight = 1;     ///< steps that each looked-at step stands for
+  double scale_min = 1;  ///< smallest and largest loss scale of the window; 1 without a scaler
   double scale_max = 1;
-  DType backward_dtype = DType::unknown;  ///< lowest precision the gradient passed through on its way; fp16: values under
-                                          ///< 2^-24 / scale were flushed to zero
-  TensorStats stats;                 ///< merged over the window; exponents of the unscaled values
+  DType backward_dtype = DType::unknown;  ///< lowest precision the gradient passed through on its way; fp16: values
+                                          ///< under 2^-24 / scale were flushed to zero
+  TensorStats stats;                      ///< merged over the window; exponents of the unscaled values
 };
 
 /// A parameter whose gradient held non-finite values in a step (before the optimizer saw it).
@@ -254,7 +255,7 @@ struct NonfiniteGradient {
 struct SiteNumerics {
   std::int64_t site = none;
   std::int64_t step = 0;
-  double weight = 1;   ///< steps this one stands for
+  double weight = 1;  ///< steps this one stands for
   DType dtype = DType::unknown;
   TensorStats stats;
 };
@@ -276,15 +277,15 @@ struct WitnessTensor {
 /// Result of computing the suspect op again in higher precision on its own inputs.
 struct Replay {
   bool done = false;
-  std::string precision;       ///< "fp32", "fp64"
-  bool finite = false;         ///< every element finite there
-  double absmax = 0;           ///< largest finite magnitude there
+  std::string precision;  ///< "fp32", "fp64"
+  bool finite = false;    ///< every element finite there
+  double absmax = 0;      ///< largest finite magnitude there
   std::string not_done_because;
 };
 
 /// A call whose output was non-finite. All of the first anomalous steps are kept, then only the first of each site.
 struct NonfiniteEvent {
-  std::int64_t order = 0;      ///< process-wide order of occurrence
+  std::int64_t order = 0;  ///< process-wide order of occurrence
   std::int64_t step = 0;
   std::int64_t micro_batch = 0;
   std::int64_t site = none;
@@ -302,7 +303,7 @@ struct RecentCall {
   std::int64_t order = 0;
   std::int64_t step = 0;
   std::int64_t site = none;
-  float absmax = 0;            ///< of the checked outputs; NaN: not checked
+  float absmax = 0;  ///< of the checked outputs; NaN: not checked
   bool nonfinite = false;
 };
 
@@ -315,20 +316,21 @@ struct FlightRecord {
 
 /// A value per window of steps: loss, gradient norm, learning rate.
 struct SeriesPoint {
-  std::string name;        ///< "loss", "grad_norm", "lr", "step_time_ns"
+  std::string name;            ///< "loss", "grad_norm", "lr", "step_time_ns"
   std::int64_t object = none;  ///< optimizer for lr; micro-batches are averaged
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
   std::int64_t count = 0;
   std::int64_t nonfinite = 0;
-  double mean = 0;         ///< of the finite ones
+  double mean = 0;  ///< of the finite ones
   double min = 0;
   double max = 0;
 };
 
-/// Something that hid ops from us: a compiled region, a captured graph.
+/// Something that hid ops from us: a compiled region, a captured graph. Later records of the same kind and name replace
+/// earlier ones.
 struct HiddenRegion {
-  std::string kind;   ///< "torch.compile", "cuda-graph", "torchscript"
+  std::string kind;  ///< "torch.compile", "cuda-graph", "torchscript"
   std::string name;
   std::int64_t calls = 0;
   std::int64_t time_ns = 0;
@@ -337,12 +339,12 @@ struct HiddenRegion {
 
 /// State of the recorder itself. Later records replace earlier ones.
 struct RecorderStatus {
-  std::int64_t steps = 0;            ///< finished so far
-  std::int64_t events_seen = 0;      ///< callbacks
+  std::int64_t steps = 0;        ///< finished so far
+  std::int64_t events_seen = 0;  ///< callbacks
   std::int64_t events_dropped = 0;
-  std::int64_t sites_dropped = 0;    ///< distinct sites beyond the table's bound
-  std::int64_t elapsed_ns = 0;       ///< since the first step began
-  std::int64_t own_time_ns = 0;      ///< spent inside our hooks on training threads, estimated
+  std::int64_t sites_dropped = 0;  ///< distinct sites beyond the table's bound
+  std::int64_t elapsed_ns = 0;     ///< since the first step began
+  std::int64_t own_time_ns = 0;    ///< spent inside our hooks on training threads, estimated
   std::int64_t trace_bytes = 0;
   std::string switched_off_because;  ///< empty while it works
   std::int64_t switched_off_at_step = none;
@@ -350,14 +352,14 @@ struct RecorderStatus {
 
 /// How the process ended, as far as it could tell; absent after kill -9.
 struct RunEnd {
-  std::string how;          ///< "exit", "exception", "signal", "_exit", "detach"
-  std::string detail;       ///< exception type and message, signal name
+  std::string how;     ///< "exit", "exception", "signal", "_exit", "detach"
+  std::string detail;  ///< exception type and message, signal name
   std::int64_t end_time_ns = 0;
 };
 
 /// Written by `ampscope run` after the process ended.
 struct ExitStatus {
-  int status = 0;           ///< as a shell sees it: 128 + signal for a signal
+  int status = 0;  ///< as a shell sees it: 128 + signal for a signal
 };
 
 }  // namespace ampscope::trace

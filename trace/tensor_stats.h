@@ -56,8 +56,8 @@ struct FloatLimits {
 
 /// How many finite non-zero values have each binary exponent; exact, sparse at the ends.
 struct ExponentHistogram {
-  int first = 0;                       ///< exponent of counts[0]: counts[i] values v have 2^(first+i) <= |v| < 2^(first+i+1)
-  std::vector<std::uint64_t> counts;   ///< no leading and no trailing zero count; empty when there is no such value
+  int first = 0;  ///< exponent of counts[0]: counts[i] values v have 2^(first+i) <= |v| < 2^(first+i+1)
+  std::vector<std::uint64_t> counts;  ///< no leading and no trailing zero count; empty when there is no such value
 
   [[nodiscard]] bool empty() const noexcept { return counts.empty(); }
   [[nodiscard]] int last() const noexcept { return first + static_cast<int>(counts.size()) - 1; }
@@ -77,12 +77,12 @@ struct TensorStats {
   std::uint64_t nan = 0;
   std::uint64_t positive_infinity = 0;
   std::uint64_t negative_infinity = 0;
-  std::uint64_t zero = 0;       ///< +0 and -0
-  std::uint64_t subnormal = 0;  ///< subnormal in the tensor's own dtype
+  std::uint64_t zero = 0;                                 ///< +0 and -0
+  std::uint64_t subnormal = 0;                            ///< subnormal in the tensor's own dtype
   double min = std::numeric_limits<double>::infinity();   ///< smallest finite value; +inf when there is none
   double max = -std::numeric_limits<double>::infinity();  ///< largest finite value; -inf when there is none
-  double absmax = 0;       ///< largest finite magnitude; 0 when there is none
-  double sum_squares = 0;  ///< of the finite elements, accumulated in double: sqrt of it is the norm
+  double absmax = 0;                                      ///< largest finite magnitude; 0 when there is none
+  double sum_squares = 0;       ///< of the finite elements, accumulated in double: sqrt of it is the norm
   ExponentHistogram exponents;  ///< of the finite non-zero elements
 
   [[nodiscard]] std::uint64_t infinite() const noexcept { return positive_infinity + negative_infinity; }

@@ -1,7 +1,7 @@
 // Writes a trace. Used by the probe's writer thread, by `ampscope run` for the exit status, and by tests.
 //
 // Nothing here throws: a training process must never see an exception of ours. A failed write makes the writer refuse
-// all further work and keep the reason.
+// all further work and keep the reason. One thread at a time may use an object.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Writer {
   enum class Existing { refuse, overwrite };
 
   Writer() noexcept;
-  ~Writer();
+  ~Writer();  ///< closes the file; what was not flushed is lost
   Writer(Writer&&) noexcept;
   Writer& operator=(Writer&&) noexcept;
   Writer(const Writer&) = delete;
@@ -26,7 +26,8 @@ class Writer {
 
   /// Creates `path` (O_EXCL unless overwriting) and writes the header frame. False: see error().
   bool open(const std::string& path, Existing existing) noexcept;
-  /// Opens an existing trace to append frames to it.
+  /// Opens an existing trace to append frames to it. An incomplete frame at its end stays where it is, for it is
+  /// evidence; readers find the frames behind it.
   bool append(const std::string& path) noexcept;
 
   // Each encodes one record into the pending frame. No I/O.
@@ -60,6 +61,7 @@ class Writer {
   void abandon() noexcept;
 
   [[nodiscard]] bool is_open() const noexcept;
+  /// To the file, by this object, since it was opened.
   [[nodiscard]] std::uint64_t bytes_written() const noexcept;
   /// Uncompressed size of the pending frame, to decide when to flush.
   [[nodiscard]] std::uint64_t bytes_pending() const noexcept;
@@ -68,7 +70,10 @@ class Writer {
 
  private:
   struct Impl;
+  bool prepare(const std::string& path) noexcept;
+
   std::unique_ptr<Impl> impl_;
+  bool out_of_memory_ = false;
 };
 
 }  // namespace ampscope::trace
