@@ -173,7 +173,9 @@ struct TypedArray {
       case ArrayTag::uint64:
         return visit_as<std::uint64_t>(begin, end, visit);
       case ArrayTag::sint8:
-        return visit_as<std::int8_t>(begin, end, visit);
+        return visit_as<std::uint8_t>(begin, end, [&visit](std::size_t i, std::uint8_t byte) {
+          return visit(i, static_cast<std::int16_t>(byte < 0x80 ? byte : byte - 0x100));
+        });
       case ArrayTag::sint16:
         return visit_as<std::int16_t>(begin, end, visit);
       case ArrayTag::sint32:
