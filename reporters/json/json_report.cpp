@@ -213,6 +213,7 @@ Json scaler_json(const analyzers::ScalerReport& scaler) {
 Json op_json(const analyzers::OpRow& row) {
   return {
       {"site", row.site},
+      {"parent", row.parent == trace::none ? Json(nullptr) : Json(row.parent)},
       {"op", text(row.op)},
       {"phase", text(row.phase)},
       {"module", text(row.module)},
