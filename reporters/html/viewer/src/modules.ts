@@ -1,0 +1,99 @@
+// The ops of forward and backward as a tree of modules: how much of each one's work ran in which type.
+import { value, type Op } from "./report";
+
+export type Kind = "fp16" | "bf16" | "fp32" | "other";
+export const kinds: readonly Kind[] = ["fp16", "bf16", "fp32", "other"];
+
+export interface Work {
+  fp16: number;
+  bf16: number;
+  fp32: number;
+  other: number;
+  total: number;
+  /** Calls of ops that convert a tensor, and of ops whose input autocast converted. */
+  casts: number;
+  /** The op that came nearest to the largest finite value of its type. */
+  nearest: Op | undefined;
+  ops: number;
+  nonfinite: number;
+}
+
+export interface ModuleNode {
+  name: string;
+  path: string;
+  moduleClass: string;
+  depth: number;
+  work: Work;
+  parent: ModuleNode | undefined;
+  children: ModuleNode[];
+}
+
+export type Measure = "time" | "elements";
+
+const elementBytes: Record<string, number> = { fp16: 2, bf16: 2, fp32: 4, fp64: 8, int64: 8, int32: 4, int16: 2, int8: 1, uint8: 1, bool: 1 };
+
+function amount(op: Op, measure: Measure): number {
+  return measure === "time" ? op.time_ns : op.bytes / (elementBytes[op.dtype_out ?? ""] ?? 4);
+}
+
+function kindOf(op: Op): Kind {
+  const dtype = op.dtype_after ?? op.dtype_out;
+  return dtype === "fp16" || dtype === "bf16" || dtype === "fp32" ? dtype : "other";
+}
+
+export function isCast(op: Op): boolean {
+  if (/(^|::)_?to(_copy)?$/.test(op.op)) return true;
+  return op.autocast && op.dtype_before !== null && op.dtype_after !== null && op.dtype_before !== op.dtype_after;
+}
+
+export function headroomOf(op: Op | undefined): number | undefined {
+  return op?.headroom === null || op?.headroom === undefined ? undefined : value(op.headroom);
+}
+
+function noWork(): Work {
+  return { fp16: 0, bf16: 0, fp32: 0, other: 0, total: 0, casts: 0, nearest: undefined, ops: 0, nonfinite: 0 };
+}
+
+function add(work: Work, op: Op, measure: Measure): void {
+  const share = amount(op, measure);
+  work[kindOf(op)] += share;
+  work.total += share;
+  work.ops += 1;
+  work.nonfinite += op.nonfinite_calls;
+  if (isCast(op)) work.casts += op.calls;
+  const headroom = headroomOf(op);
+  const least = headroomOf(work.nearest);
+  if (headroom !== undefined && (least === undefined || headroom < least)) work.nearest = op;
+}
+
+export function inMap(op: Op): boolean {
+  return op.phase === "forward" || op.phase === "backward";
+}
+
+/** Whether `op` belongs to the module at `path` or to one inside it. */
+export function inside(op: Op, path: string): boolean {
+  return path === "" || op.module === path || op.module.startsWith(`${path}.`);
+}
+
+/** The root stands for the whole program. */
+export function moduleTree(ops: readonly Op[], measure: Measure): ModuleNode {
+  const root: ModuleNode = { name: "whole program", path: "", moduleClass: "", depth: 0, work: noWork(), parent: undefined, children: [] };
+  const nodes = new Map<string, ModuleNode>([["", root]]);
+  const nodeAt = (path: string): ModuleNode => {
+    const known = nodes.get(path);
+    if (known) return known;
+    const dot = path.lastIndexOf(".");
+    const parent = nodeAt(dot < 0 ? "" : path.slice(0, dot));
+    const node: ModuleNode = { name: path.slice(dot + 1), path, moduleClass: "", depth: parent.depth + 1, work: noWork(), parent, children: [] };
+    parent.children.push(node);
+    nodes.set(path, node);
+    return node;
+  };
+  for (const op of ops) {
+    if (!inMap(op)) continue;
+    const node = nodeAt(op.module);
+    if (op.module_class) node.moduleClass = op.module_class;
+    for (let at: ModuleNode | undefined = node; at; at = at.parent) add(at.work, op, measure);
+  }
+  return root;
+}

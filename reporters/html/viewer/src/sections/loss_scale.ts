@@ -1,0 +1,225 @@
+// The loss scale over the run with its skips; below it, on the same axis, the loss and the gradient norm.
+import type uPlot from "uplot";
+import { h, type Child } from "../dom";
+import { Timeline, type ChartOptions } from "../charts/timeline";
+import { count, listed, number, powerOfTwo, scale, stepRange, superscript } from "../format";
+import { scalersOf, value, type Report, type Scaler, type ScalerSettings, type SeriesPoint, type TimelineEntry } from "../report";
+import { scaleSentence, seriesSentence } from "../sentences";
+import { colour } from "../theme";
+import { section } from "./section";
+
+/** Scales of 0 have no logarithm; they are drawn this many powers of two below the smallest other one. */
+const belowSmallest = 2;
+
+function logScale(scaler: Scaler): (raw: number) => number | null {
+  let smallest = Infinity;
+  for (const entry of scaler.timeline) {
+    for (const raw of [value(entry.scale), value(entry.scale_after)]) if (raw > 0 && raw < smallest) smallest = raw;
+  }
+  const bottom = Number.isFinite(smallest) ? Math.log2(smallest) - belowSmallest : 0;
+  return (raw) => (raw > 0 && Number.isFinite(raw) ? Math.log2(raw) : raw === 0 ? bottom : null);
+}
+
+function scaleChart(scaler: Scaler, xLabel: boolean): ChartOptions {
+  const log = logScale(scaler);
+  const steps: number[] = [];
+  const scales: (number | null)[] = [];
+  for (const entry of scaler.timeline) {
+    steps.push(entry.first_step);
+    scales.push(log(value(entry.scale)));
+  }
+  const last = scaler.timeline[scaler.timeline.length - 1];
+  if (last) {
+    steps.push(last.last_step + 1);
+    scales.push(log(value(last.scale_after)));
+  }
+  const skips = scaler.timeline.filter((entry) => entry.skipped);
+  return {
+    yLabel: "loss scale (log2)",
+    yTick: (exponent) => powerOfTwo(exponent),
+    wholeTicks: true,
+    height: xLabel ? 236 : 200,
+    lines: [{ label: "loss scale", colour: "accent", stepped: true, width: 2 }],
+    data: [steps, scales],
+    marks: (chart, context) => drawSkips(chart, context, skips, log),
+    xLabel,
+  };
+}
+
+function drawSkips(chart: uPlot, context: CanvasRenderingContext2D, skips: readonly TimelineEntry[], log: (raw: number) => number | null): void {
+  const ratio = window.devicePixelRatio || 1;
+  const size = 4 * ratio;
+  const { min = 0, max = 0 } = chart.scales.x ?? {};
+  context.save();
+  context.lineWidth = 1.8 * ratio;
+  for (const byDesign of [true, false]) {
+    context.strokeStyle = colour(byDesign ? "muted" : "error");
+    context.beginPath();
+    for (const skip of skips) {
+      const exponent = log(value(skip.scale));
+      if (skip.by_design !== byDesign || exponent === null || skip.first_step < min || skip.first_step > max) continue;
+      const x = chart.valToPos(skip.first_step, "x", true);
+      const y = chart.valToPos(exponent, "y", true);
+      if (byDesign) {
+        context.moveTo(x + size, y);
+        context.arc(x, y, size, 0, 2 * Math.PI);
+      } else {
+        context.moveTo(x - size, y - size);
+        context.lineTo(x + size, y + size);
+        context.moveTo(x + size, y - size);
+        context.lineTo(x - size, y + size);
+      }
+    }
+    context.stroke();
+  }
+  context.restore();
+}
+
+/** Norms often cover many powers of ten, losses seldom: the axis is logarithmic where it helps. */
+function seriesChart(label: string, points: readonly SeriesPoint[], xLabel: boolean): ChartOptions {
+  const finite = points.filter((point) => point.count > point.nonfinite);
+  const lows = finite.map((point) => value(point.min));
+  const highs = finite.map((point) => value(point.max));
+  const logarithmic = lows.every((low) => low > 0) && Math.max(...highs) > 50 * Math.min(...lows);
+  const place = (raw: number) => (logarithmic ? Math.log10(raw) : raw);
+  const steps: number[] = [];
+  const means: (number | null)[] = [];
+  const smallest: (number | null)[] = [];
+  const largest: (number | null)[] = [];
+  for (const point of points) {
+    const known = point.count > point.nonfinite;
+    steps.push((point.first_step + point.last_step) / 2);
+    means.push(known ? place(value(point.mean)) : null);
+    smallest.push(known ? place(value(point.min)) : null);
+    largest.push(known ? place(value(point.max)) : null);
+  }
+  const bad = points.filter((point) => point.nonfinite > 0);
+  return {
+    yLabel: logarithmic ? `${label} (log10)` : label,
+    yTick: (at) => (logarithmic ? `10${superscript(String(at))}` : number(Number(at.toPrecision(6)))),
+    wholeTicks: logarithmic,
+    height: xLabel ? 156 : 120,
+    lines: [
+      { label, colour: "accent" },
+      { label: `smallest ${label}`, colour: "accent-soft", width: 0.5 },
+      { label: `largest ${label}`, colour: "accent-soft", width: 0.5 },
+    ],
+    band: [3, 2],
+    data: [steps, means, smallest, largest],
+    marks: (chart, context) => {
+      const ratio = window.devicePixelRatio || 1;
+      context.save();
+      context.fillStyle = colour("error");
+      for (const point of bad) {
+        const x = chart.valToPos((point.first_step + point.last_step) / 2, "x", true);
+        if (x < chart.bbox.left || x > chart.bbox.left + chart.bbox.width) continue;
+        context.beginPath();
+        context.moveTo(x - 4 * ratio, chart.bbox.top);
+        context.lineTo(x + 4 * ratio, chart.bbox.top);
+        context.lineTo(x, chart.bbox.top + 7 * ratio);
+        context.fill();
+      }
+      context.restore();
+    },
+    xLabel,
+  };
+}
+
+function pointOf(points: readonly SeriesPoint[], step: number): SeriesPoint | undefined {
+  return points.find((point) => step >= point.first_step && step <= point.last_step);
+}
+
+function entryOf(scaler: Scaler, step: number): TimelineEntry | undefined {
+  return scaler.timeline.find((entry) => step >= entry.first_step && step <= entry.last_step);
+}
+
+function settingsTable(scaler: Scaler): HTMLElement {
+  const { settings, recommendation } = scaler;
+  const names: [keyof ScalerSettings, string, (raw: number) => string][] = [
+    ["init_scale", "init_scale", scale],
+    ["growth_factor", "growth_factor", number],
+    ["backoff_factor", "backoff_factor", number],
+    ["growth_interval", "growth_interval", count],
+  ];
+  return h(
+    "div",
+    { class: "settings" },
+    h(
+      "table",
+      {},
+      h("caption", {}, `Settings${scaler.implementation ? ` of ${scaler.implementation}` : ""}`),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "setting"), h("th", { scope: "col", class: "numeric" }, "this run"), recommendation ? h("th", { scope: "col", class: "numeric" }, "recommended") : null)),
+      h("tbody", {}, ...names.map(([key, name, spell]) =>
+        h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "numeric" }, spell(value(settings[key]))), recommendation ? h("td", { class: "numeric" }, spell(value(recommendation[key]))) : null))),
+    ),
+    recommendation?.reason ? h("p", { class: "aside" }, recommendation.reason) : null,
+    h("p", { class: "legend" }, legendMark("skip"), " skipped  ", legendMark("skip-by-design"), " skipped by design"),
+  );
+}
+
+function legendMark(kind: string): HTMLElement {
+  return h("span", { class: `mark-sample ${kind}`, "aria-hidden": "true" }, kind === "skip" ? "×" : "○");
+}
+
+const shownSeries: [string, string][] = [["loss", "loss"], ["grad_norm", "gradient norm"]];
+
+function timelineOf(report: Report, scaler: Scaler | undefined): HTMLElement | undefined {
+  const series = shownSeries.flatMap(([name, label]) => {
+    const points = report.series.find((candidate) => candidate.name === name)?.points ?? [];
+    return points.length > 0 ? [{ label, points }] : [];
+  });
+  const charts: ChartOptions[] = [];
+  if (scaler && scaler.timeline.length > 0) charts.push(scaleChart(scaler, series.length === 0));
+  series.forEach(({ label, points }, i) => charts.push(seriesChart(label, points, i === series.length - 1)));
+  if (charts.length === 0) return undefined;
+  const readout = (step: number | null): string => {
+    if (step === null) return "Point at a step to read it; drag to zoom, double-click for the whole run.";
+    const facts = [`step ${count(step)}`];
+    const entry = scaler && entryOf(scaler, step);
+    if (entry) {
+      const after = value(entry.scale_after);
+      facts.push(`loss scale ${scale(value(entry.scale))}${entry.last_step === step && after !== value(entry.scale) ? ` → ${scale(after)}` : ""}`);
+      if (entry.skipped) facts.push(entry.by_design ? "skipped, by design" : "skipped");
+      if (entry.skipped && entry.parameters.length > 0) facts.push(`overflowed: ${listed(entry.parameters)}`);
+    }
+    for (const { label, points } of series) {
+      const point = pointOf(points, step);
+      if (!point) continue;
+      const span = point.last_step > point.first_step ? ` (mean of ${stepRange(point.first_step, point.last_step)})` : "";
+      facts.push(point.count > point.nonfinite ? `${label} ${number(value(point.mean))}${span}` : `${label} not finite`);
+    }
+    return facts.join(" · ");
+  };
+  const last = Math.max(report.run.steps - 1, ...(scaler?.timeline.map((entry) => entry.last_step + 1) ?? []));
+  return new Timeline("Loss scale, loss and gradient norm over the steps", 0, last, charts, readout).element;
+}
+
+export function lossScale(report: Report): HTMLElement {
+  const scalers = scalersOf(report);
+  const says = (scaler: Scaler | undefined) =>
+    [
+      scaler ? scaleSentence(scaler, report.run.steps) : "No loss scaler was used in this run.",
+      ...shownSeries.map(([name, label]) => {
+        const points = report.series.find((candidate) => candidate.name === name)?.points ?? [];
+        return points.length > 0 ? seriesSentence(label, points) : `The ${label} was not seen.`;
+      }),
+    ].join(" ");
+  const sentence = h("p", { class: "says" });
+  const holder = h("div", { class: "beside" });
+  const show = (scaler: Scaler | undefined) => {
+    sentence.textContent = says(scaler);
+    const timeline = timelineOf(report, scaler);
+    holder.replaceChildren(...[timeline, scaler && settingsTable(scaler)].filter((part) => part !== undefined));
+  };
+  let choice: Child = null;
+  if (scalers.length > 1) {
+    choice = h(
+      "p",
+      {},
+      h("label", {}, "scaler ", h("select", { change: (event: Event) => show(scalers[Number((event.target as HTMLSelectElement).value)]) },
+        ...scalers.map((scaler, i) => h("option", { value: i }, `${scaler.id} ${scaler.implementation ?? ""}`)))),
+    );
+  }
+  show(scalers[0]);
+  return section("loss-scale-over-steps", "Loss scale", undefined, choice, sentence, holder);
+}

@@ -1,0 +1,112 @@
+// Every op site of the run.
+import { h } from "../dom";
+import { bytes, count, counted, duration, number, percent } from "../format";
+import { headroomOf, inside, isCast } from "../modules";
+import { value, type Op, type Report } from "../report";
+import { Search } from "../search";
+import { VirtualTable, type Column } from "../table";
+import { section } from "./section";
+
+function dtypes(op: Op): string {
+  const before = op.dtype_before ?? op.dtype_out ?? "–";
+  const after = op.dtype_after ?? before;
+  const computed = before === after ? before : `${before} → ${after}`;
+  return op.dtype_out && op.dtype_out !== after ? `${computed} → ${op.dtype_out}` : computed;
+}
+
+const columns: Column<Op>[] = [
+  { key: "op", title: "op", width: 190, grows: true, sort: (op) => op.op, cell: (op) => op.op, full: (op) => op.op },
+  { key: "phase", title: "phase", width: 78, sort: (op) => op.phase, cell: (op) => op.phase },
+  {
+    key: "module", title: "module", width: 200, grows: true, sort: (op) => op.module, full: (op) => `${op.module} ${op.module_class}`,
+    cell: (op) => h("span", {}, op.module, op.module_class ? h("span", { class: "kind" }, ` ${op.module_class}`) : null),
+  },
+  { key: "source", title: "source", width: 130, sort: (op) => op.source ?? undefined, cell: (op) => op.source ?? "", full: (op) => op.source ?? "source line not known" },
+  {
+    key: "dtype", title: "dtype", hint: "as passed → as computed, after autocast → of the result where that differs", width: 120, sort: dtypes, full: dtypes,
+    cell: (op) => h("span", { class: isCast(op) ? "cast" : null }, dtypes(op)),
+  },
+  { key: "calls", title: "calls", width: 82, numeric: true, sort: (op) => op.calls, cell: (op) => count(op.calls) },
+  { key: "bytes", title: "bytes", hint: "size of its results, all calls", width: 84, numeric: true, sort: (op) => op.bytes, cell: (op) => bytes(op.bytes) },
+  { key: "time", title: "time", hint: "inside it, all calls, estimated from those timed", width: 84, numeric: true, sort: (op) => op.time_ns, cell: (op) => (op.time_ns > 0 ? duration(op.time_ns) : "–") },
+  { key: "absmax", title: "largest", hint: "largest finite magnitude of its results", width: 92, numeric: true, sort: (op) => value(op.absmax), cell: (op) => (value(op.absmax) === 0 ? "–" : number(value(op.absmax))) },
+  {
+    key: "headroom", title: "headroom", unit: "2ⁿ", hint: "powers of two from the largest magnitude to the type's largest finite value", width: 104, numeric: true,
+    sort: (op) => headroomOf(op), cell: (op) => number(Number((headroomOf(op) ?? NaN).toFixed(1))).replace("NaN", "–"),
+  },
+  {
+    key: "nonfinite", title: "non-finite", unit: "first at step", width: 148, numeric: true, sort: (op) => op.first_nonfinite_step ?? undefined,
+    cell: (op) => (op.first_nonfinite_step === null ? "" : h("span", { class: "word-error" }, `step ${count(op.first_nonfinite_step)} (${counted(op.nonfinite_calls, "call")})`)),
+  },
+];
+
+export interface OpsSection {
+  element: HTMLElement;
+  /** Shows only the ops of this module and of those inside it. */
+  showModule(path: string): void;
+  focusSearch(): void;
+}
+
+function sentence(report: Report): string {
+  const { ops } = report;
+  const heaviest = ops.reduce<Op | undefined>((most, op) => (most === undefined || op.time_ns > most.time_ns ? op : most), undefined);
+  const cast = ops.filter(isCast).length;
+  const bad = ops.filter((op) => op.first_nonfinite_step !== null).length;
+  const total = ops.reduce((sum, op) => sum + op.time_ns, 0);
+  const slowest = heaviest && heaviest.time_ns > 0 ? `; most time goes to ${heaviest.op}${heaviest.module ? ` in ${heaviest.module}` : ""} (${percent(heaviest.time_ns / total)})` : "";
+  return `${counted(ops.length, "op")}, ${count(cast)} of them with a cast, ${bad === 0 ? "none" : count(bad)} with a non-finite result${slowest}.`;
+}
+
+export function opsSection(report: Report): OpsSection {
+  if (report.ops.length === 0) {
+    const element = section("ops", "Ops", undefined, h("p", { class: "empty" }, "No op was seen."));
+    return { element, showModule: () => undefined, focusSearch: () => undefined };
+  }
+  let module: string | undefined;
+  const names = [...new Set(report.ops.map((op) => op.dtype_after ?? op.dtype_out ?? ""))].filter(Boolean).sort();
+  const only = h("select", { id: "op-kind", change: () => apply() },
+    h("option", { value: "" }, "all ops"),
+    ...names.map((name) => h("option", { value: `dtype ${name}` }, `computed in ${name}`)),
+    h("option", { value: "cast" }, "with a cast"),
+    h("option", { value: "nonfinite" }, "with a non-finite result"));
+  const search = new Search<Op>("op-search", "Search ops", (op) => `${op.op} ${op.phase} ${op.module} ${op.module_class} ${op.source ?? ""} ${dtypes(op)}`, () => apply());
+  const moduleName = h("span", {});
+  const moduleFilter = h("button", { type: "button", class: "chip", hidden: true, title: "Show the ops of all modules", click: () => {
+    showModule("", false);
+    search.input.focus();
+  } }, moduleName, h("span", { "aria-hidden": "true" }, " ×"), h("span", { class: "unseen" }, ", show all modules"));
+  const table = new VirtualTable<Op>({
+    id: "op-table", caption: "Ops", columns, rows: report.ops, sortedBy: "time", descending: true, empty: "No op matches.",
+  });
+  const apply = () => {
+    const kind = only.value;
+    const rows = report.ops.filter((op) => {
+      if (module !== undefined && !inside(op, module)) return false;
+      if (kind === "cast") return isCast(op);
+      if (kind === "nonfinite") return op.first_nonfinite_step !== null;
+      return kind === "" || `dtype ${op.dtype_after ?? op.dtype_out ?? ""}` === kind;
+    });
+    const found = search.filter(rows);
+    search.tell(found.length, report.ops.length);
+    table.setRows(found);
+  };
+  const showModule = (path: string, go = true) => {
+    module = path === "" ? undefined : path;
+    moduleFilter.hidden = module === undefined;
+    moduleName.textContent = `module ${path}`;
+    apply();
+    if (go) element.scrollIntoView();
+  };
+  const element = section(
+    "ops",
+    "Ops",
+    sentence(report),
+    h("p", { class: "filters" }, search.element, h("label", {}, "show ", only), moduleFilter),
+    table.element,
+  );
+  return { element, showModule, focusSearch: () => {
+    element.scrollIntoView();
+    search.input.focus({ preventScroll: true });
+    search.input.select();
+  } };
+}
