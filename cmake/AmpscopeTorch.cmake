@@ -50,3 +50,13 @@ target_include_directories(ampscope_torch SYSTEM INTERFACE
 target_compile_definitions(ampscope_torch INTERFACE NDEBUG)
 target_link_directories(ampscope_torch INTERFACE ${ampscope_torch_found}/lib)
 target_link_libraries(ampscope_torch INTERFACE torch torch_cpu c10)
+
+# The Python that this torch belongs to: <prefix>/lib/pythonX.Y/site-packages/torch → <prefix>/bin. A LibTorch on its own has
+# none; what needs one is left out then.
+if(NOT AMPSCOPE_TORCH_PYTHON)
+  find_program(AMPSCOPE_TORCH_PYTHON NAMES python3 python NO_DEFAULT_PATH
+               PATHS "${ampscope_torch_found}/../../../../bin" DOC "Python that has the torch in AMPSCOPE_TORCH_DIR")
+  if(NOT AMPSCOPE_TORCH_PYTHON AND NOT AMPSCOPE_TORCH_DIR)
+    set(AMPSCOPE_TORCH_PYTHON ${AMPSCOPE_PYTHON})
+  endif()
+endif()
