@@ -16,10 +16,12 @@ const char* file_name(const char* path) {
 }
 
 int keep_if_libtorch(dl_phdr_info* object, size_t, void* path) {
-  if (!object->dlpi_name || strlen(object->dlpi_name) >= path_size) return 0;
+  if (!object->dlpi_name) return 0;
+  const unsigned long length = strlen(object->dlpi_name);
   // Debian adds the version: libtorch_cpu.so.2.14.
   if (strncmp(file_name(object->dlpi_name), library_name, sizeof library_name - 1) != 0) return 0;
-  strcpy(static_cast<char*>(path), object->dlpi_name);
+  if (length >= path_size) return 0;
+  memcpy(path, object->dlpi_name, length + 1);
   return 1;
 }
 

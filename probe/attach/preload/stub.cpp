@@ -45,11 +45,10 @@ bool is_wanted() {
 
 /// The folder of the adapters: named by `ampscope run`, else where this library lies.
 bool library_folder(char* folder) {
-  if (const char* named = getenv("AMPSCOPE_LIB_DIR")) {
-    if (*named && strlen(named) < path_size) {
-      strcpy(folder, named);
-      return true;
-    }
+  const char* named = getenv("AMPSCOPE_LIB_DIR");
+  if (named && *named && strlen(named) < path_size) {
+    memcpy(folder, named, strlen(named) + 1);
+    return true;
   }
   Dl_info self{};
   if (dladdr(reinterpret_cast<void*>(&library_folder), &self) == 0 || !self.dli_fname) return false;
@@ -89,6 +88,7 @@ bool load_adapter(const char* libtorch) {
     report_failure(sentence);
     return false;
   }
+  // NOLINTNEXTLINE(clang-analyzer-optin.taint.GenericTaint): whoever sets our environment sets LD_PRELOAD as well
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* reason = dlerror();
@@ -184,6 +184,7 @@ namespace attach = ampscope::attach;
 
 extern "C" {
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): standing before it is the point
 AMPSCOPE_API int __libc_start_main(attach::Main program_main, int argument_count, char** arguments, void (*init)(),
                                    void (*fini)(), void (*rtld_fini)(), void* stack_end) {
   using StartMain = int (*)(attach::Main, int, char**, void (*)(), void (*)(), void (*)(), void*);
