@@ -4,6 +4,10 @@
 # here includes a CUDA header.
 
 if(NOT AMPSCOPE_TORCH_DIR)
+  # pip (scikit-build-core) says which Python it installs for; it need not be the one on PATH.
+  if(SKBUILD)
+    set(AMPSCOPE_PYTHON "${Python3_EXECUTABLE}" CACHE FILEPATH "Python whose torch is used")
+  endif()
   find_program(AMPSCOPE_PYTHON NAMES python3 python DOC "Python whose torch is used")
   if(AMPSCOPE_PYTHON)
     # find_spec instead of import: it costs milliseconds, not seconds.
@@ -16,10 +20,13 @@ else()
 endif()
 
 if(NOT ampscope_torch_found OR NOT EXISTS "${ampscope_torch_found}/include/ATen/record_function.h")
+  if(ampscope_torch_found)
+    set(ampscope_torch_found " in ${ampscope_torch_found}")
+  endif()
   message(FATAL_ERROR
     "No torch with headers was found${ampscope_torch_found}. Activate a virtual environment that has one "
     "(pip install torch==2.13.0), pass -DAMPSCOPE_TORCH_DIR=<folder of the torch package>, or build the analysis side "
-    "alone with -DAMPSCOPE_BUILD_PROBE=OFF.")
+    "alone with -DAMPSCOPE_BUILD_PROBE=OFF. With pip: pip install --no-build-isolation ., so that it sees your torch.")
 endif()
 
 file(STRINGS "${ampscope_torch_found}/include/torch/headeronly/version.h" ampscope_version_lines

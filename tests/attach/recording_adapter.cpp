@@ -1,33 +1,29 @@
-/* Stands in for the adapter: has its interface and writes each call as a line into $AMPSCOPE_TEST_LOG, so that the ways
- * in can be tested alone. */
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+// Stands in for the adapter: has its interface and writes each call as a line into $AMPSCOPE_TEST_LOG, so that the ways
+// in can be tested alone.
+#include <cstdio>
+#include <cstdlib>
 
 #include "ampscope/probe_c.h"
 
-static int attached = 0;
+namespace {
 
-static void record(const char* format, ...) {
-  char line[1024];
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(line, sizeof line - 1, format, arguments);
-  va_end(arguments);
-  const char* path = getenv("AMPSCOPE_TEST_LOG");
-  if (!path || length < 0) return;
-  line[length] = '\n';
-  int descriptor = open(path, O_WRONLY | O_APPEND | O_CREAT, 0644);
-  if (descriptor < 0 || write(descriptor, line, (size_t)length + 1) < 0) _exit(99);
-  close(descriptor);
+int attached = 0;
+
+template <typename... Values>
+void record(const char* format, Values... values) {
+  const char* path = std::getenv("AMPSCOPE_TEST_LOG");
+  std::FILE* file = path ? std::fopen(path, "a") : nullptr;
+  if (!file) std::abort();
+  std::fprintf(file, format, values...);
+  std::fputc('\n', file);
+  std::fclose(file);
 }
 
+}  // namespace
+
 int ampscope_abi_version(void) {
-  const char* other = getenv("AMPSCOPE_TEST_ABI");
-  return other ? atoi(other) : AMPSCOPE_ABI_VERSION;
+  const char* other = std::getenv("AMPSCOPE_TEST_ABI");
+  return other ? static_cast<int>(std::strtol(other, nullptr, 10)) : AMPSCOPE_ABI_VERSION;
 }
 
 const char* ampscope_torch_version(void) {
@@ -39,8 +35,8 @@ const char* ampscope_last_error(void) {
 }
 
 int ampscope_attach(void) {
-  if (getenv("AMPSCOPE_TEST_REFUSE")) return -1;
-  if (!attached) record("attach %s", getenv("AMPSCOPE_OUTPUT"));
+  if (std::getenv("AMPSCOPE_TEST_REFUSE")) return -1;
+  if (!attached) record("attach %s", std::getenv("AMPSCOPE_OUTPUT"));
   attached = 1;
   return 0;
 }
@@ -55,7 +51,7 @@ int ampscope_is_attached(void) {
 }
 
 void ampscope_mark_step(void) {
-  record("step");
+  record("%s", "step");
 }
 
 const char* ampscope_trace_path(void) {
