@@ -1,0 +1,129 @@
+// The C interface over observation: the only symbols this library shows.
+
+#include <string>
+
+#include <torch/version.h>
+
+#include "probe/api/ampscope/probe_c.h"
+#include "probe/observe/lifecycle.h"
+#include "probe/observe/module_names.h"
+#include "probe/observe/protocol_events.h"
+#include "probe/observe/scaler_observer.h"
+
+#define AMPSCOPE_TEXT_OF(value) #value
+#define AMPSCOPE_TEXT(value) AMPSCOPE_TEXT_OF(value)
+
+namespace {
+
+using namespace ampscope::observe;
+
+thread_local std::string last_error;
+
+/// The session of a process that is being observed and awake, else null.
+Session* observed() noexcept {
+  const State now = state();
+  return now == State::awake || now == State::recording ? session() : nullptr;
+}
+
+template <typename Body>
+void with_thread(Body&& body) noexcept {
+  try {
+    Session* current = observed();
+    ThreadState* thread = current ? thread_state(*current) : nullptr;
+    if (!thread) return;
+    body(*current, *thread);
+  } catch (const std::exception& error) {
+    give_up(error.what());
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int ampscope_abi_version(void) {
+  return AMPSCOPE_ABI_VERSION;
+}
+
+const char* ampscope_torch_version(void) {
+  return AMPSCOPE_TEXT(TORCH_VERSION_MAJOR) "." AMPSCOPE_TEXT(TORCH_VERSION_MINOR);
+}
+
+const char* ampscope_last_error(void) {
+  return last_error.c_str();
+}
+
+int ampscope_attach(void) {
+  try {
+    last_error = attach();
+  } catch (const std::exception& error) {
+    last_error = error.what();
+  }
+  return last_error.empty() ? 0 : -1;
+}
+
+void ampscope_detach(const char* how, const char* detail) {
+  detach(how ? how : "detach", detail ? detail : "");
+}
+
+int ampscope_is_attached(void) {
+  return state() == State::off ? 0 : 1;
+}
+
+void ampscope_mark_step(void) {
+  with_thread([](Session& current, ThreadState& thread) { mark_step(current, thread); });
+}
+
+const char* ampscope_trace_path(void) {
+  thread_local std::string path;
+  Session* current = session();
+  path = current ? current->recorder.path() : "";
+  return path.c_str();
+}
+
+void ampscope_note_optimizer_step(uintptr_t object, const char* class_name, double learning_rate, int through_scaler,
+                                  int begin) {
+  if (!begin) return;  // The end of torch's own range around the step says the rest.
+  with_thread([&](Session& current, ThreadState& thread) {
+    optimizer_told(current, thread, object, class_name ? class_name : "", learning_rate, through_scaler != 0);
+  });
+}
+
+void ampscope_note_schedule_step(uintptr_t object, const char* class_name, uintptr_t optimizer, int from_constructor) {
+  with_thread([&](Session& current, ThreadState& thread) {
+    schedule_stepped(current, thread, object, class_name ? class_name : "", optimizer, from_constructor != 0);
+  });
+}
+
+void ampscope_note_scale_read(uintptr_t scaler) {
+  with_thread([&](Session& current, ThreadState&) { scale_read(current, scaler); });
+}
+
+void ampscope_note_parameter(uintptr_t tensor, uintptr_t data, const char* name, const char* module,
+                             const char* module_class) {
+  with_thread([&](Session& current, ThreadState&) {
+    note_parameter_name(current, tensor, data, name ? name : "", module ? module : "",
+                        module_class ? module_class : "");
+  });
+}
+
+void ampscope_cxx_module_parameters(void* module) {
+  with_thread([&](Session& current, ThreadState& thread) {
+    if (!module || thread.busy) return;
+    thread.busy = true;  // Asking a module may copy tensors; nothing of that is the program's.
+    try {
+      note_module(current, module);
+    } catch (...) {  // A module in the middle of its construction.
+    }
+    thread.busy = false;
+  });
+}
+
+void ampscope_cxx_register_parameter(void* module, const char* name, void* tensor_impl) {
+  static_cast<void>(module);
+  with_thread([&](Session& current, ThreadState&) {
+    note_parameter_name(current, reinterpret_cast<uintptr_t>(tensor_impl), 0, name ? name : "", "", "");
+  });
+}
+
+}  // extern "C"

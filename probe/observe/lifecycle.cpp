@@ -1,0 +1,188 @@
+#include "probe/observe/lifecycle.h"
+
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <pthread.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include "probe/observe/nonfinite.h"
+#include "probe/observe/op_observer.h"
+#include "probe/observe/protocol_events.h"
+#include "probe/observe/python_frames.h"
+#include "probe/observe/ticks.h"
+
+#ifndef AMPSCOPE_VERSION
+#error "AMPSCOPE_VERSION comes from CMake"
+#endif
+
+namespace ampscope::observe {
+namespace {
+
+std::mutex attach_mutex;
+std::atomic<bool> callbacks_registered{false};
+std::atomic<bool> forked{false};
+
+record::Options& last_options() {
+  static auto* options = new record::Options;  // Leaked: see session.h.
+  return *options;
+}
+
+std::string processor_name(std::vector<std::string>& features) {
+  static constexpr std::array<const char*, 10> wanted = {
+      "f16c", "avx2", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_fp16", "asimd", "bf16"};
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  std::string name;
+  while (std::getline(file, line) && !line.empty()) {
+    const auto colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    const std::string value = line.substr(colon + 2);
+    if (line.starts_with("model name")) name = value;
+    if (line.starts_with("flags") || line.starts_with("Features")) {
+      const std::string padded = " " + value + " ";
+      for (const char* feature : wanted) {
+        if (padded.find(std::string(" ") + feature + " ") != std::string::npos) features.emplace_back(feature);
+      }
+    }
+  }
+  return name;
+}
+
+trace::RunInfo run_info(const record::Options& options) {
+  trace::RunInfo run;
+  run.run_id = options.run_id;
+  run.tool_version = AMPSCOPE_VERSION;
+  run.command = options.command;
+  run.working_directory = options.start_directory;
+  run.language = python_connected() ? "python" : "c++";
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) == 0) run.hostname = host.data();
+  run.pid = getpid();
+  run.parent_pid = getppid();
+  run.rank = options.rank;
+  run.local_rank = options.local_rank;
+  run.world_size = options.world_size;
+  run.start_time_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  run.torch_version = TORCH_VERSION;
+  if (const char* version = std::getenv("AMPSCOPE_PYTHON_VERSION")) run.python_version = version;
+  run.processor = processor_name(run.processor_features);
+  run.devices = {"cpu"};
+  run.threads = at::get_num_threads();
+  run.level = options.level;
+  run.budget_percent = options.budget_percent;
+  run.max_bytes = options.max_bytes;
+  return run;
+}
+
+/// In the child of a fork: the parent's trace, thread and locks are not ours. Nothing is freed, everything is left.
+void after_fork_in_child() {
+  if (state() == State::off) return;
+  if (Session* inherited = session()) inherited->recorder.abandon();
+  forked.store(true, std::memory_order_release);
+  set_session(nullptr);
+  // DataLoader workers and the like never come to a backward pass and pay one atomic load an op.
+  set_state(State::asleep);
+}
+
+void at_exit() {
+  detach("exit", "");
+}
+
+}  // namespace
+
+std::string attach() {
+  const std::lock_guard lock(attach_mutex);
+  if (state() != State::off) return "";
+  if (const char* fault = self_test(); *fault != '\0') {
+    return std::string(fault) + "; ampscope was built for torch " TORCH_VERSION;
+  }
+  last_options() = record::options_from_environment();
+  python_connect();
+  calibrate_ticks();
+  set_session(new Session(last_options()));
+  if (!callbacks_registered.exchange(true)) {
+    pthread_atfork(nullptr, nullptr, after_fork_in_child);
+    std::atexit(at_exit);
+    set_state(State::awake);
+    register_callbacks();
+  } else {
+    set_state(State::awake);
+  }
+  return "";
+}
+
+void detach(const std::string& how, const std::string& detail) noexcept {
+  try {
+    const std::lock_guard lock(attach_mutex);
+    const State before = state();
+    if (before == State::off) return;
+    Session* current = session();
+    set_state(State::off);
+    if (!current || before != State::recording) return;
+    ThreadState* thread = thread_state(*current);
+    if (thread) {
+      settle_events(*current, *thread);
+      flush_counts(*current, *thread);
+    }
+    finish_ledger(*current, thread);
+    trace::RunEnd end;
+    end.how = how;
+    end.detail = detail;
+    end.end_time_ns =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+            .count();
+    current->recorder.finish(end);
+  } catch (...) {  // The process is ending or the program goes on without us.
+  }
+}
+
+bool begin_recording(Session& current) {
+  static std::mutex begin_mutex;
+  const std::lock_guard lock(begin_mutex);
+  if (state() == State::recording) return true;
+  if (state() == State::off) return false;
+  if (!current.recorder.start(run_info(current.recorder.options()))) {
+    set_state(State::off);
+    return false;
+  }
+  set_state(State::recording);
+  return true;
+}
+
+void wake() noexcept {
+  static std::mutex wake_mutex;
+  try {
+    const std::lock_guard lock(wake_mutex);
+    if (state() != State::asleep) return;
+    if (!session()) {
+      record::Options options = last_options();
+      set_session(new Session(options));
+    }
+    set_state(State::awake);
+  } catch (...) {
+    set_state(State::off);
+  }
+}
+
+void give_up(const char* reason) noexcept {
+  if (Session* current = session()) {
+    current->recorder.switch_off(reason, current->step.load(std::memory_order_relaxed));
+  }
+  set_state(State::off);
+}
+
+void flush_counts(Session& current, ThreadState& thread) noexcept {
+  current.recorder.count_events(thread.events);
+  thread.events = 0;
+  current.recorder.count_own_time(ticks_to_ns(static_cast<std::uint64_t>(thread.own_ticks)));
+  thread.own_ticks = 0;
+}
+
+}  // namespace ampscope::observe

@@ -1,0 +1,22 @@
+// What happens when a result holds a NaN or an infinity: who made it, from what.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "probe/observe/thread_state.h"
+
+namespace ampscope::observe {
+
+/// An op has ended with a non-finite result. Looks at its inputs, computes it again in higher precision where that
+/// tells something, and keeps the event; it is written when the step turns out to be harmed, or when it is the site's
+/// first.
+void nonfinite_output(Session& session, ThreadState& thread, const Frame& frame, c10::ArrayRef<c10::IValue> outputs,
+                      bool has_nan);
+
+/// The gradient that arrives at a parameter is non-finite.
+void nonfinite_gradient(Session& session, ThreadState& thread, std::int64_t parameter, const at::Tensor& gradient);
+
+/// Writes what was kept of a step that has turned out bad, forgets what was kept of one that went well.
+void settle_events(Session& session, ThreadState& thread);
+
+}  // namespace ampscope::observe

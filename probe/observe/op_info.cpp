@@ -1,0 +1,372 @@
+#include "probe/observe/op_info.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+namespace ampscope::observe {
+namespace {
+
+using std::string_view;
+
+// Sorted, so that a binary search finds them. In-place and out variants are reduced to the plain name first.
+constexpr auto passing = std::to_array<string_view>({
+    "_conj_physical",
+    "_copy_from",
+    "_pin_memory",
+    "_reshape_copy",
+    "_unsafe_index",
+    "_unsafe_masked_index",
+    "abs",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "alias_copy",
+    "amax",
+    "amin",
+    "aminmax",
+    "argmax",
+    "argmin",
+    "broadcast_tensors",
+    "cat",
+    "ceil",
+    "channel_shuffle",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "clip",
+    "clone",
+    "concat",
+    "concatenate",
+    "constant_pad_nd",
+    "contiguous",
+    "copysign",
+    "cummax",
+    "cummin",
+    "diag_embed",
+    "diagonal_copy",
+    "dropout",
+    "embedding",
+    "expand_copy",
+    "fix",
+    "flip",
+    "floor",
+    "fmax",
+    "fmin",
+    "frac",
+    "fractional_max_pool2d",
+    "gather",
+    "hardtanh",
+    "hardtanh_backward",
+    "hstack",
+    "im2col",
+    "index",
+    "index_copy",
+    "index_select",
+    "kthvalue",
+    "masked_fill",
+    "masked_scatter",
+    "masked_select",
+    "max",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "max_pool3d",
+    "max_pool3d_with_indices",
+    "maximum",
+    "median",
+    "min",
+    "minimum",
+    "mode",
+    "msort",
+    "nan_to_num",
+    "nanmedian",
+    "narrow_copy",
+    "neg",
+    "negative",
+    "one_hot",
+    "pad",
+    "permute_copy",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "positive",
+    "reflection_pad1d",
+    "reflection_pad2d",
+    "reflection_pad3d",
+    "relu",
+    "relu6",
+    "repeat",
+    "repeat_interleave",
+    "replication_pad1d",
+    "replication_pad2d",
+    "replication_pad3d",
+    "reshape_copy",
+    "roll",
+    "rot90",
+    "round",
+    "scatter",
+    "select_copy",
+    "select_scatter",
+    "sgn",
+    "sign",
+    "slice_copy",
+    "slice_scatter",
+    "sort",
+    "split_copy",
+    "split_with_sizes_copy",
+    "stack",
+    "take",
+    "take_along_dim",
+    "threshold",
+    "threshold_backward",
+    "tile",
+    "topk",
+    "tril",
+    "triu",
+    "trunc",
+    "unfold_copy",
+    "upsample_nearest1d",
+    "upsample_nearest2d",
+    "upsample_nearest3d",
+    "view_copy",
+    "vstack",
+    "where",
+});
+
+constexpr auto viewing = std::to_array<string_view>({
+    "_reshape_alias",
+    "_unsafe_view",
+    "alias",
+    "as_strided",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "chunk",
+    "conj",
+    "detach",
+    "diagonal",
+    "expand",
+    "expand_as",
+    "flatten",
+    "imag",
+    "lift",
+    "lift_fresh",
+    "movedim",
+    "narrow",
+    "numpy_T",
+    "permute",
+    "ravel",
+    "real",
+    "reshape",
+    "reshape_as",
+    "resolve_conj",
+    "resolve_neg",
+    "select",
+    "slice",
+    "split",
+    "split_with_sizes",
+    "squeeze",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "tensor_split",
+    "transpose",
+    "unbind",
+    "unflatten",
+    "unfold",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
+    "unsqueeze",
+    "view",
+    "view_as",
+    "view_as_complex",
+    "view_as_real",
+});
+
+constexpr auto uninitialised = std::to_array<string_view>({
+    "_efficientzerotensor",
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "resize",
+    "resize_as",
+    "set",
+    "set_data",
+});
+
+constexpr auto constants = std::to_array<string_view>({
+    "arange",
+    "eye",
+    "fill",
+    "full",
+    "full_like",
+    "linspace",
+    "new_full",
+    "new_ones",
+    "new_zeros",
+    "ones",
+    "ones_like",
+    "scalar_tensor",
+    "zero",
+    "zeros",
+    "zeros_like",
+});
+
+constexpr auto casting = std::to_array<string_view>({"_to_copy", "copy", "to", "type_as"});
+
+constexpr auto random_ops = std::to_array<string_view>({
+    "bernoulli",
+    "cauchy",
+    "exponential",
+    "geometric",
+    "log_normal",
+    "multinomial",
+    "native_dropout",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "random",
+    "randperm",
+    "rrelu",
+    "uniform",
+});
+
+static_assert(std::ranges::is_sorted(passing) && std::ranges::is_sorted(viewing) && std::ranges::is_sorted(casting));
+static_assert(std::ranges::is_sorted(uninitialised) && std::ranges::is_sorted(constants) &&
+              std::ranges::is_sorted(random_ops));
+
+template <std::size_t N>
+bool contains(const std::array<string_view, N>& sorted, string_view name) {
+  return std::binary_search(sorted.begin(), sorted.end(), name);
+}
+
+/// "aten::add_" → "add".
+string_view plain_name(string_view name) {
+  if (const auto colon = name.rfind("::"); colon != string_view::npos) name.remove_prefix(colon + 2);
+  if (name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_') name.remove_suffix(1);
+  return name;
+}
+
+bool starts_with(string_view text, string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+OpInfo make(const char* name, const char* overload, std::uint32_t id) {
+  OpInfo info;
+  info.id = id;
+  info.name = name;
+  info.overload = overload ? overload : "";
+  info.values = values_of(info.name);
+  info.meaning = meaning_of(info.name);
+  info.random = contains(random_ops, plain_name(info.name));
+  if (info.name.find("::") == std::string::npos || info.meaning == Meaning::evaluate_function) return info;
+  const auto handle = c10::Dispatcher::singleton().findSchema({info.name, info.overload});
+  if (!handle) return info;
+  info.has_schema = true;
+  const c10::FunctionSchema& schema = handle->schema();
+  bool first = true;
+  for (const c10::Argument& argument : schema.arguments()) {
+    info.arguments.push_back(argument.name());
+    if (argument.alias_info() && argument.alias_info()->isWrite()) {
+      info.mutates = true;
+      info.mutates_first |= first;
+    }
+    first = false;
+  }
+  return info;
+}
+
+struct Key {
+  std::string name;
+  std::string overload;
+  bool operator==(const Key&) const = default;
+};
+struct KeyHash {
+  std::size_t operator()(const Key& key) const {
+    return std::hash<std::string>{}(key.name) * 31 + std::hash<std::string>{}(key.overload);
+  }
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<Key, std::unique_ptr<OpInfo>, KeyHash> entries;
+};
+
+// Leaked: callbacks may run after static destructors have begun.
+Registry& registry() {
+  static auto* instance = new Registry;
+  return *instance;
+}
+
+const OpInfo* look_up(const char* name, const char* overload) {
+  Registry& r = registry();
+  const std::lock_guard lock(r.mutex);
+  auto& entry = r.entries[Key{name, overload ? overload : ""}];
+  if (!entry) entry = std::make_unique<OpInfo>(make(name, overload, static_cast<std::uint32_t>(r.entries.size())));
+  return entry.get();
+}
+
+struct CacheLine {
+  const char* name = nullptr;
+  const char* overload = nullptr;
+  const OpInfo* info = nullptr;
+};
+
+}  // namespace
+
+Values values_of(string_view name) {
+  const string_view plain = plain_name(name);
+  if (contains(viewing, plain)) return Values::views;
+  if (contains(passing, plain)) return Values::passes;
+  if (contains(casting, plain)) return Values::casts;
+  if (contains(uninitialised, plain)) return Values::uninitialised;
+  if (contains(constants, plain)) return Values::constant;
+  return Values::computes;
+}
+
+Meaning meaning_of(string_view name) {
+  if (name == "aten::_amp_foreach_non_finite_check_and_unscale_") return Meaning::unscale;
+  if (name == "aten::_amp_update_scale_") return Meaning::update_scale;
+  if (name == "aten::ones_like") return Meaning::ones_like;
+  if (name == "aten::mul" || name == "aten::mul_") return Meaning::multiply;
+  if (starts_with(name, "autograd::engine::evaluate_function")) return Meaning::evaluate_function;
+  if (starts_with(name, "Optimizer.step#")) return Meaning::optimizer_range;
+  if (starts_with(name, "Optimizer.zero_grad#")) return Meaning::zero_grad_range;
+  if (starts_with(name, "enumerate(DataLoader)")) return Meaning::data_range;
+  if (starts_with(name, "Torch-Compiled Region") || name == "CompiledFunction" || name == "CompiledFunctionBackward") {
+    return Meaning::hidden_region;
+  }
+  if (starts_with(name, "GradScaler.")) return Meaning::scaler_range;
+  if (starts_with(name, "LRScheduler.step#")) return Meaning::schedule_range;
+  if (name == "clip_grad_norm_" || name == "clip_grad_value_") return Meaning::clip_range;
+  return Meaning::plain;
+}
+
+const OpInfo* op_info(const char* name, const char* overload) {
+  // Names of dispatcher operators are stable pointers, so most look-ups end here; the comparison guards against
+  // transient names (ranges) that are built at the same address again.
+  thread_local std::array<CacheLine, 1024> cache;
+  const auto slot = (reinterpret_cast<std::uintptr_t>(name) >> 3) ^ (reinterpret_cast<std::uintptr_t>(overload) >> 5);
+  CacheLine& line = cache[slot & (cache.size() - 1)];
+  if (line.name == name && line.overload == overload && std::strcmp(line.info->name.c_str(), name) == 0) {
+    return line.info;
+  }
+  line = {name, overload, look_up(name, overload)};
+  return line.info;
+}
+
+}  // namespace ampscope::observe

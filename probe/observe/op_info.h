@@ -1,0 +1,59 @@
+// What is known of an operator by its name: how its results can become non-finite and what it means for the protocol.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ampscope::observe {
+
+/// How an operator's floating results relate to its inputs, for the question "must they be looked at?".
+enum class Values : std::uint8_t {
+  computes,       ///< can make a non-finite value from finite ones: looked at
+  passes,         ///< moves or selects values; a non-finite one was there before
+  casts,          ///< can overflow when the result's type has the smaller range
+  views,          ///< shares memory with an input
+  uninitialised,  ///< its memory holds anything
+  constant,       ///< filled with what the program asked for; an infinity in it is meant
+};
+
+/// Operators with a meaning beyond arithmetic.
+enum class Meaning : std::uint8_t {
+  plain,
+  unscale,            ///< aten::_amp_foreach_non_finite_check_and_unscale_
+  update_scale,       ///< aten::_amp_update_scale_
+  ones_like,          ///< makes the gradient that a backward pass starts with
+  evaluate_function,  ///< the engine's wrapper around one autograd node
+  multiply,           ///< aten::mul: of a loss with the scale
+  optimizer_range,
+  zero_grad_range,
+  data_range,
+  hidden_region,   ///< a compiled region: what happens inside is not dispatched
+  scaler_range,    ///< "GradScaler.…" announced by a C++ program
+  schedule_range,  ///< "LRScheduler.step#…" announced by a C++ program
+  clip_range,
+};
+
+struct OpInfo {
+  std::uint32_t id = 0;
+  std::string name;
+  std::string overload;
+  std::vector<std::string> arguments;  ///< schema names; empty without a schema
+  bool has_schema = false;             ///< a dispatcher operator; otherwise a range or an autograd.Function
+  bool mutates_first = false;          ///< writes its first argument (in place)
+  bool mutates = false;
+  bool random = false;  ///< its result depends on a generator
+  Values values = Values::computes;
+  Meaning meaning = Meaning::plain;
+  [[nodiscard]] bool is_range() const noexcept { return !has_schema; }
+};
+
+/// The entry for an operator or range, made at first sight. The names may be transient; they are copied. Never null.
+const OpInfo* op_info(const char* name, const char* overload);
+
+/// Table-driven parts of op_info, for tests.
+[[nodiscard]] Values values_of(std::string_view name);
+[[nodiscard]] Meaning meaning_of(std::string_view name);
+
+}  // namespace ampscope::observe

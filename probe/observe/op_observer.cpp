@@ -1,0 +1,621 @@
+#include "probe/observe/op_observer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+
+#include "probe/observe/backward_observer.h"
+#include "probe/observe/lifecycle.h"
+#include "probe/observe/nonfinite.h"
+#include "probe/observe/protocol_events.h"
+#include "probe/observe/python_frames.h"
+#include "probe/observe/scaler_observer.h"
+#include "probe/observe/site_resolver.h"
+#include "probe/observe/tensor_access.h"
+#include "probe/observe/ticks.h"
+#include "probe/stats/kernels.h"
+
+namespace ampscope::observe {
+namespace {
+
+using Inputs = c10::ArrayRef<const c10::IValue>;
+
+// A program that has run so many ops without a backward pass is not training now; it is left alone until it does.
+constexpr std::int64_t patience = 200'000;
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) noexcept {
+  return (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+}
+
+struct AutocastState {
+  bool on = false;
+  bool cuda = false;
+  trace::DType dtype = trace::DType::unknown;
+};
+
+AutocastState autocast_now() noexcept {
+  for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA}) {
+    if (at::autocast::is_autocast_enabled(device)) {
+      return {true, device == c10::DeviceType::CUDA, dtype_of(at::autocast::get_autocast_dtype(device))};
+    }
+  }
+  return {};
+}
+
+const at::Tensor* tensor_of(const c10::IValue& value) noexcept {
+  if (!value.isTensor()) return nullptr;
+  const at::Tensor& tensor = value.toTensor();
+  return tensor.defined() ? &tensor : nullptr;
+}
+
+/// First tensor of a value that is a tensor or a list of tensors.
+const at::Tensor* first_tensor(const c10::IValue& value) noexcept {
+  if (const at::Tensor* tensor = tensor_of(value)) return tensor;
+  if (!value.isTensorList()) return nullptr;
+  const auto list = value.toListRef();
+  return list.empty() ? nullptr : tensor_of(list[0]);
+}
+
+/// Op, modes and types of the arguments: calls that differ in these are different sites.
+std::uint64_t key_of(const Frame& frame, Inputs inputs) {
+  std::uint64_t key = mix(0x243f6a8885a308d3ULL, frame.op->id);
+  key = mix(key, (frame.autocast ? 1U : 0U) | (static_cast<unsigned>(frame.autocast_dtype) << 1) |
+                     (c10::GradMode::is_enabled() ? 1U << 9 : 0U) | (static_cast<unsigned>(frame.phase) << 10) |
+                     (frame.recompute ? 1U << 14 : 0U));
+  for (std::size_t i = 0; i < std::min<std::size_t>(inputs.size(), Frame::max_inputs); ++i) {
+    if (const at::Tensor* tensor = first_tensor(inputs[i])) {
+      key = mix(key, static_cast<std::uint64_t>(dtype_of(*tensor->unsafeGetTensorImpl())) + (i << 8));
+    }
+  }
+  return key;
+}
+
+void keep_inputs(Frame& frame, Inputs inputs, bool all_arguments) {
+  frame.input_count = 0;
+  frame.arguments.clear();
+  frame.keeps_inputs = all_arguments;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (const at::Tensor* tensor = tensor_of(inputs[i])) {
+      if (frame.input_count == Frame::max_inputs) {
+        frame.keeps_inputs = false;
+        return;
+      }
+      InputRef& ref = frame.inputs[frame.input_count++];
+      ref.tensor = WeakTensor(tensor->getIntrusivePtr());
+      ref.address = address_of(*tensor->unsafeGetTensorImpl());
+      ref.argument = static_cast<std::int16_t>(i);
+    } else if (inputs[i].isTensorList()) {
+      // A copy of the list would count as a use of every tensor in it.
+      frame.keeps_inputs = false;
+    } else if (all_arguments) {
+      frame.arguments.push_back(inputs[i]);
+    }
+  }
+}
+
+void leave(ThreadState& thread, Frame& frame) noexcept {
+  if (frame.in_engine) --thread.engine_depth;
+  frame.in_engine = false;
+  for (std::uint8_t i = 0; i < frame.input_count; ++i)
+    frame.inputs[i].tensor.reset();
+  frame.input_count = 0;
+  frame.arguments.clear();
+  frame.keeps_inputs = false;
+}
+
+/// Outside backward and the optimizers, ops on gradients are the program's own: it clips, logs or checks them.
+void note_gradient_access(Session& session, ThreadState& thread, const Frame& frame, Inputs inputs) {
+  if (!frame.site || frame.phase == trace::Phase::backward || frame.phase == trace::Phase::optimizer) return;
+  if (frame.op->values == Values::views || frame.op->meaning == Meaning::unscale) return;
+  if (thread.depth > 1 && thread.frames[thread.depth - 2].kind == FrameKind::op &&
+      !thread.frames[thread.depth - 2].python_inside) {
+    return;  // Part of an op that has been noted.
+  }
+  for (std::size_t i = 0; i < std::min<std::size_t>(inputs.size(), 4); ++i) {
+    const at::Tensor* tensor = first_tensor(inputs[i]);
+    if (!tensor || session.gradients.find(address_of(*tensor->unsafeGetTensorImpl())) < 0) continue;
+    const bool writes = frame.op->mutates_first && i == 0;
+    if (writes && frame.op->values == Values::constant) {
+      gradients_cleared(session, thread, frame.site->id);  // zero_, fill_
+    } else {
+      gradients_touched(session, thread, frame.site->id, writes);
+    }
+    return;
+  }
+}
+
+void note_parameter_write(Session& session, ThreadState& thread, const Frame& frame, Inputs inputs) {
+  if (!frame.site || !frame.op->mutates_first || inputs.empty() || c10::GradMode::is_enabled()) return;
+  if (frame.phase == trace::Phase::backward) return;
+  const at::Tensor* target = first_tensor(inputs[0]);
+  if (!target) return;
+  const std::int64_t parameter = parameter_at(session, address_of(*target->unsafeGetTensorImpl()));
+  if (parameter < 0) return;
+  if (frame.phase == trace::Phase::optimizer) {
+    optimizer_touched(session, thread, parameter);
+  } else {
+    // An optimizer without a range (LibTorch's own, or by hand).
+    look_at_fresh_gradients(session, thread, trace::none);
+    parameters_written(session, thread, frame.site->id);
+  }
+}
+
+FrameKind kind_of_range(Meaning meaning) noexcept {
+  switch (meaning) {
+    case Meaning::optimizer_range:
+    case Meaning::zero_grad_range:
+    case Meaning::data_range:
+      return FrameKind::closed_range;
+    default:
+      return FrameKind::transparent;
+  }
+}
+
+void start_range(Session& session, ThreadState& thread, Frame& frame) {
+  frame.kind = kind_of_range(frame.op->meaning);
+  if (thread.in_backward && thread.engine_depth == 0) end_backward(session, thread);
+  if (frame.op->meaning == Meaning::scaler_range) thread.scaler_range = frame.op;
+  if (frame.kind != FrameKind::closed_range) return;
+  if (frame.op->meaning == Meaning::optimizer_range) {
+    frame.phase = trace::Phase::optimizer;
+    optimizer_range_begins(session, thread);
+    // Python's hook names the optimizer in a moment; a range of C++ has only its parameters to tell.
+    if (!python_connected()) look_at_fresh_gradients(session, thread, trace::none);
+  } else if (frame.op->meaning == Meaning::data_range) {
+    frame.phase = trace::Phase::data;
+  } else {
+    frame.phase = trace::Phase::optimizer;
+  }
+  frame.site = resolve_outer(session, thread, frame, key_of(frame, {}), {});
+}
+
+void end_range(Session& session, ThreadState& thread, Frame& frame) {
+  switch (frame.op->meaning) {
+    case Meaning::optimizer_range:
+      optimizer_range_ends(session, thread, frame);
+      break;
+    case Meaning::zero_grad_range:
+      gradients_cleared(session, thread, frame.site ? frame.site->id : trace::none);
+      break;
+    case Meaning::scaler_range:
+      thread.scaler_range = nullptr;
+      break;
+    case Meaning::schedule_range:
+      schedule_stepped(session, thread, reinterpret_cast<std::uintptr_t>(frame.op), schedule_class(frame.op->name), 0,
+                       false);
+      break;
+    case Meaning::hidden_region: {
+      trace::HiddenRegion region;
+      region.kind = "torch.compile";
+      region.name = frame.op->name;
+      region.calls = 1;
+      region.time_ns = frame.start_ticks ? ticks_to_ns(ticks() - frame.start_ticks) : 0;
+      region.first_step = session.step.load(std::memory_order_relaxed);
+      session.recorder.hidden_region(region);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+/// The innermost frame around the top one that has ops of its own.
+const Frame* enclosing(const ThreadState& thread) noexcept {
+  for (std::size_t i = thread.depth - 1; i-- > 0;) {
+    if (thread.frames[i].kind != FrameKind::transparent) return &thread.frames[i];
+  }
+  return nullptr;
+}
+
+void start_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
+  const Inputs inputs = function.inputs();
+  if (frame.op->meaning == Meaning::evaluate_function) {
+    frame.kind = FrameKind::transparent;
+    frame.phase = trace::Phase::backward;
+    frame.in_engine = true;
+    ++thread.engine_depth;
+    return;
+  }
+  if (frame.op->meaning == Meaning::hidden_region) frame.kind = FrameKind::transparent;
+  if (thread.in_backward && thread.engine_depth == 0) end_backward(session, thread);
+
+  const Frame* outer = enclosing(thread);
+  if (outer) {
+    frame.phase = outer->phase;
+    frame.autocast = outer->autocast;
+    frame.autocast_dtype = outer->autocast_dtype;
+    frame.autocast_on_cuda = outer->autocast_on_cuda;
+    frame.recompute = outer->recompute;
+    frame.python_inside = false;
+    frame.node_grad_mode = outer->node_grad_mode;
+  } else {
+    frame.phase = thread.engine_depth > 0 ? trace::Phase::backward : trace::Phase::forward;
+  }
+  // Grad mode turned on inside a node that ran without it: the program computes its forward again (checkpointing).
+  const bool recompute_begins =
+      outer && outer->kind == FrameKind::backward_node && !outer->node_grad_mode && c10::GradMode::is_enabled();
+  // What the engine does between nodes (a bias' sum over the batch, adding up gradients) belongs to the latest node.
+  SiteState* engine_site = !outer && thread.engine_depth > 0 ? thread.last_node : nullptr;
+  const bool called_by_user = (!outer && !engine_site) || (outer && outer->python_inside) || recompute_begins ||
+                              (outer && outer->kind == FrameKind::closed_range && c10::GradMode::is_enabled());
+  if (recompute_begins) {
+    frame.recompute = true;
+    frame.phase = trace::Phase::forward;
+  }
+  // A closure that an optimizer calls runs a forward pass of its own.
+  if (outer && outer->kind == FrameKind::closed_range && c10::GradMode::is_enabled()) {
+    frame.phase = trace::Phase::forward;
+  }
+  if (called_by_user) {
+    const AutocastState autocast = autocast_now();
+    frame.autocast = autocast.on;
+    frame.autocast_dtype = autocast.dtype;
+    frame.autocast_on_cuda = autocast.cuda;
+  }
+  if (frame.op->meaning == Meaning::unscale || frame.op->meaning == Meaning::update_scale) {
+    frame.phase = trace::Phase::scaler;
+  }
+
+  const std::uint64_t key = key_of(frame, inputs);
+  SiteState* parent = outer ? outer->site : engine_site;
+  if (called_by_user || !parent) {
+    frame.site = resolve_outer(session, thread, frame, key, inputs);
+  } else {
+    frame.site = resolve_inner(session, thread, frame, *parent, key, inputs);
+  }
+  frame.python_inside = frame.op->is_range();
+  if (function.seqNr() >= 0 && frame.site && c10::GradMode::is_enabled()) {
+    session.sequences.put(at::RecordFunction::currentThreadId(), function.seqNr(), frame.site->id);
+  }
+
+  if (frame.phase == trace::Phase::forward && called_by_user && !frame.recompute && c10::GradMode::is_enabled() &&
+      !frame.op->mutates_first) {
+    if (session.protocol.parameters_written_hint.load(std::memory_order_relaxed)) forward_continues(session, thread);
+  }
+  if (!thread.in_backward) note_gradient_access(session, thread, frame, inputs);
+  if (frame.op->mutates_first) note_parameter_write(session, thread, frame, inputs);
+
+  if (thread.optimizer_ranges > 0 && frame.op->name.starts_with("aten::_fused_")) {
+    note_fused_kernel(thread, frame, inputs);
+  }
+  switch (frame.op->meaning) {
+    case Meaning::unscale:
+      start_unscale(session, thread, frame, inputs);
+      break;
+    case Meaning::update_scale:
+      start_update(session, frame, inputs);
+      break;
+    case Meaning::ones_like:
+      if (called_by_user && !inputs.empty()) note_loss(session, thread, inputs[0]);
+      break;
+    case Meaning::multiply:
+      note_loss_scaling(session, thread, frame, inputs);
+      break;
+    default:
+      break;
+  }
+
+  const Values values = frame.op->values;
+  if (session.looks_at_outputs() && (values == Values::computes || values == Values::casts)) {
+    keep_inputs(frame, inputs, !frame.op->mutates && !frame.op->random);
+    if (frame.op->mutates_first && frame.input_count > 0) {
+      frame.input_was_nonfinite = session.producers.find(frame.inputs[0].address).nonfinite;
+    }
+  } else if (values == Values::passes || values == Values::views) {
+    keep_inputs(frame, inputs.slice(0, std::min<std::size_t>(inputs.size(), 1)), false);
+  }
+}
+
+/// Whether the cast can overflow: fp32 → fp16 can, fp16 → fp32 cannot.
+bool narrows(const Frame& frame, trace::DType result) {
+  if (!trace::is_floating(result)) return false;
+  const double limit = trace::float_limits(result).max;
+  for (std::uint8_t i = 0; i < frame.input_count; ++i) {
+    auto strong = frame.inputs[i].tensor.lock();
+    if (!strong) continue;
+    const trace::DType from = dtype_of(*strong);
+    if (trace::is_floating(from) && trace::float_limits(from).max > limit) return true;
+  }
+  return false;
+}
+
+void end_output(Session& session, ThreadState& thread, Frame& frame, const at::Tensor& tensor, bool& bad, bool& nan) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  const void* address = address_of(impl);
+  if (!address) return;
+  const trace::DType dtype = dtype_of(impl);
+  ProducerTable::Entry entry = session.producers.find(address);
+  const bool made_inside = entry.known && entry.thread == thread.slot && entry.clock > frame.start_clock;
+  if (made_inside) return;  // An op in this one has made it and has been looked at.
+  const Values values = frame.op->values;
+  if (values == Values::uninitialised) {
+    session.producers.forget(address);
+    return;
+  }
+  ProducerTable::Entry made;
+  made.site = frame.site->id;
+  made.clock = thread.clock;
+  made.thread = thread.slot;
+  if (values == Values::views || values == Values::passes) {
+    const ProducerTable::Entry from =
+        frame.input_count > 0 ? session.producers.find(frame.inputs[0].address) : ProducerTable::Entry{};
+    if (values == Values::views) {
+      // A view of memory nobody was seen to write stays unknown, so that data are told from results.
+      if (!from.known) return;
+      made = from;
+      session.producers.put(address, made);
+      return;
+    }
+    made.external = !from.known || from.external;
+    made.nonfinite = from.nonfinite;
+  }
+  const bool looked_at = session.looks_at_outputs() && trace::is_floating(dtype) && readable(impl) &&
+                         (values == Values::computes || (values == Values::casts && narrows(frame, dtype)));
+  if (values == Values::casts && !looked_at && frame.input_count > 0) {
+    const ProducerTable::Entry from = session.producers.find(frame.inputs[0].address);
+    made.external = !from.known || from.external;
+    made.nonfinite = from.nonfinite;
+  }
+  stats::TensorView view;
+  if (looked_at && view_of(impl, view)) {
+    stats::Sentinel sentinel;
+    if (session.full_numerics.load(std::memory_order_relaxed)) {
+      thread.scratch.reset();
+      stats::accumulate(view, thread.scratch);
+      sentinel.nonfinite = thread.scratch.nonfinite() > 0;
+      sentinel.absmax = static_cast<float>(thread.scratch.absmax);
+      nan |= thread.scratch.nan > 0;
+      session.recorder.numerics(*thread.lane, session.step.load(std::memory_order_relaxed), frame.site->id,
+                                session.numerics_weight.load(std::memory_order_relaxed), dtype, thread.scratch);
+    } else {
+      sentinel = stats::check_nonfinite(view);
+      if (sentinel.nonfinite) nan |= stats::count_nonfinite(view).nan > 0;
+    }
+    made.checked = true;
+    made.nonfinite = sentinel.nonfinite;
+    frame.site->counters->checked_calls.add(1);
+    if (std::isfinite(sentinel.absmax) && sentinel.absmax > frame.site->counters->absmax.get()) {
+      frame.site->counters->absmax.set(sentinel.absmax);
+    }
+    bad |= sentinel.nonfinite;
+  }
+  session.producers.put(address, made);
+}
+
+void end_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
+  SiteState& site = *frame.site;
+  const auto outputs = c10::ArrayRef<c10::IValue>(function.outputs());
+  std::int64_t elements = 0;
+  std::int64_t bytes = 0;
+  bool bad = false;
+  bool nan = false;
+  const auto visit = [&](const at::Tensor& tensor) {
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    if (impl.has_symbolic_sizes_strides() || impl.is_python_dispatch()) return;
+    const std::int64_t count = impl.numel();
+    elements += count;
+    bytes += count * static_cast<std::int64_t>(impl.dtype_initialized() ? impl.itemsize() : 0);
+    end_output(session, thread, frame, tensor, bad, nan);
+  };
+  for (const c10::IValue& value : outputs) {
+    if (const at::Tensor* tensor = tensor_of(value)) {
+      visit(*tensor);
+    } else if (value.isTensorList()) {
+      for (const c10::IValue& entry : value.toListRef()) {
+        if (const at::Tensor* listed = tensor_of(entry)) visit(*listed);
+      }
+    }
+  }
+  site.counters->count_call(session.step.load(std::memory_order_relaxed), elements, bytes);
+  if (frame.start_ticks) {
+    site.counters->timed_calls.add(1);
+    site.counters->timed_ns.add(ticks_to_ns(ticks() - frame.start_ticks));
+  }
+  if (site.definition) publish(session, site, outputs);
+  if (bad) {
+    nonfinite_output(session, thread, frame, outputs, nan);
+  } else if (!thread.step_events.empty() || session.bad_step.load(std::memory_order_relaxed) >= 0) {
+    settle_events(session, thread);
+  }
+  if (frame.op->meaning == Meaning::unscale) end_unscale(session, thread, frame);
+  if (frame.op->meaning == Meaning::update_scale) end_update(session, thread, frame);
+  if (frame.op->meaning == Meaning::hidden_region) end_range(session, thread, frame);
+  note_scale_assignment(session, thread, frame, outputs);
+}
+
+/// Marks the thread as inside our code, so that ops we cause are not observed, and counts the time we take.
+class Inside {
+ public:
+  Inside(ThreadState& thread, bool timed) : thread_(thread), start_(timed ? ticks() : 0) { thread_.busy = true; }
+  ~Inside() {
+    thread_.busy = false;
+    if (start_) thread_.own_ticks += static_cast<std::int64_t>(ticks() - start_);
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  ThreadState& thread_;
+  std::uint64_t start_;
+};
+
+void on_start(const at::RecordFunction& function) {
+  const State now = state();
+  if (now == State::off) return;
+  if (now == State::asleep) {
+    if (function.scope() != at::RecordScope::BACKWARD_FUNCTION) return;
+    wake();
+  }
+  Session* current = session();
+  if (!current || current->recorder.failed()) return;
+  Session& s = *current;
+  ThreadState* found = thread_state(s);
+  if (!found || found->busy) return;
+  ThreadState& thread = *found;
+  const bool timed = s.timed.load(std::memory_order_relaxed);
+  const Inside inside(thread, timed);
+  if (now != State::recording) {
+    if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+      if (!begin_recording(s)) return;
+    } else if (s.events_before_backward.fetch_add(1, std::memory_order_relaxed) > patience) {
+      set_state(State::asleep);
+      return;
+    }
+  }
+  if (thread.depth == ThreadState::max_depth) {
+    ++thread.overflow;
+    return;
+  }
+  Frame& frame = thread.frames[thread.depth++];
+  frame.function = &function;
+  frame.site = nullptr;
+  frame.op = op_info(function.name(), function.overload_name());
+  frame.kind = FrameKind::op;
+  frame.phase = trace::Phase::other;
+  frame.autocast = false;
+  frame.autocast_dtype = trace::DType::unknown;
+  frame.recompute = false;
+  frame.in_engine = false;
+  frame.python_inside = false;
+  frame.node_grad_mode = false;
+  frame.input_was_nonfinite = false;
+  frame.variable = nullptr;
+  frame.optimizer = trace::none;
+  frame.start_clock = thread.clock++;
+  frame.start_ticks = timed || frame.op->meaning == Meaning::hidden_region ? ticks() : 0;
+  ++thread.events;
+  switch (function.scope()) {
+    case at::RecordScope::BACKWARD_FUNCTION:
+      start_node(s, thread, frame, function);
+      break;
+    case at::RecordScope::USER_SCOPE:
+      start_range(s, thread, frame);
+      break;
+    default:
+      start_op(s, thread, frame, function);
+  }
+}
+
+void on_end(const at::RecordFunction& function) {
+  const State now = state();
+  if (now == State::off || now == State::asleep) return;
+  Session* current = session();
+  if (!current || current->recorder.failed()) return;
+  Session& s = *current;
+  ThreadState* found = thread_state(s);
+  if (!found || found->busy) return;
+  ThreadState& thread = *found;
+  if (thread.overflow > 0 && (thread.depth == 0 || thread.frames[thread.depth - 1].function != &function)) {
+    --thread.overflow;
+    return;
+  }
+  // Ends whose start was not seen (observation began in between, or an asynchronous range ended on another thread)
+  // match no frame; frames above the matching one have been left by an exception.
+  std::size_t match = thread.depth;
+  while (match > 0 && thread.frames[match - 1].function != &function)
+    --match;
+  if (match == 0) return;
+  const Inside inside(thread, s.timed.load(std::memory_order_relaxed));
+  while (thread.depth > match)
+    leave(thread, thread.frames[--thread.depth]);
+  Frame& frame = thread.frames[thread.depth - 1];
+  switch (function.scope()) {
+    case at::RecordScope::BACKWARD_FUNCTION:
+      end_node(s, thread, frame);
+      break;
+    case at::RecordScope::USER_SCOPE:
+      end_range(s, thread, frame);
+      if (frame.site) end_op(s, thread, frame, function);
+      break;
+    default:
+      if (frame.site) {
+        end_op(s, thread, frame, function);
+      } else if (frame.op->meaning == Meaning::hidden_region) {
+        end_range(s, thread, frame);
+      }
+  }
+  leave(thread, frame);
+  --thread.depth;
+  if (thread.events >= 4096) flush_counts(s, thread);
+}
+
+/// A fault of ours ends observation, never the run: torch would swallow an exception with a warning for every op.
+template <typename Body>
+void guarded(Body&& body) noexcept {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    give_up(error.what());
+  } catch (...) {
+    give_up("an unknown exception inside the probe");
+  }
+}
+
+std::unique_ptr<at::ObserverContext> start_callback(const at::RecordFunction& function) {
+  guarded([&] { on_start(function); });
+  return nullptr;
+}
+
+void end_callback(const at::RecordFunction& function, at::ObserverContext*) {
+  guarded([&] { on_end(function); });
+}
+
+// --- The self-test's own observer. ---
+struct Seen {
+  bool called = false;
+  bool name_ok = false;
+  bool inputs_ok = false;
+  bool outputs_ok = false;
+};
+thread_local Seen* seen = nullptr;
+
+std::unique_ptr<at::ObserverContext> test_start(const at::RecordFunction& function) {
+  if (seen && std::strcmp(function.name(), "aten::empty") == 0) {
+    seen->called = seen->name_ok = true;
+    seen->inputs_ok = function.inputs().size() == 6 && function.inputs()[0].isIntList();
+  }
+  return nullptr;
+}
+
+void test_end(const at::RecordFunction& function, at::ObserverContext*) {
+  if (seen && std::strcmp(function.name(), "aten::empty") == 0) {
+    seen->outputs_ok = function.outputs().size() == 1 && function.outputs()[0].isTensor();
+  }
+}
+
+}  // namespace
+
+void register_callbacks() {
+  // Three scopes: every further one makes each autograd node dearer, whether it is used or not. No sampling
+  // probability: torch draws for every node and scope anew.
+  at::addGlobalCallback(
+      at::RecordFunctionCallback(start_callback, end_callback)
+          .needsInputs(true)
+          .needsOutputs(true)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+}
+
+const char* self_test() {
+  Seen result;
+  seen = &result;
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(test_start, test_end)
+                                                     .needsInputs(true)
+                                                     .needsOutputs(true)
+                                                     .scopes({at::RecordScope::FUNCTION}));
+  static_cast<void>(at::empty({0}));
+  at::removeCallback(handle);
+  seen = nullptr;
+  if (!result.called) return "torch does not announce its operators to this build";
+  if (!result.name_ok || !result.inputs_ok || !result.outputs_ok) {
+    return "torch's records of operators have another layout than this build expects";
+  }
+  return "";
+}
+
+}  // namespace ampscope::observe

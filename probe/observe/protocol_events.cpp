@@ -1,0 +1,524 @@
+#include "probe/observe/protocol_events.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "probe/observe/tensor_access.h"
+
+namespace ampscope::observe {
+namespace {
+
+namespace flag = trace::event_flag;
+using trace::EventKind;
+
+/// Whether the values of the next step are looked at in full: the first steps, then ever rarer ones, so that ten times
+/// the steps cost only a few more looks.
+void plan_numerics(Session& session, std::int64_t step) {
+  if (session.level() >= trace::Level::full) {
+    session.full_numerics.store(true, std::memory_order_relaxed);
+    session.numerics_weight.store(1, std::memory_order_relaxed);
+    return;
+  }
+  bool full = step < session.full_until.load(std::memory_order_relaxed);
+  double weight = 1;
+  const std::int64_t planned = session.next_full_step.load(std::memory_order_relaxed);
+  if (step >= planned && step >= 2) {
+    full = true;
+    const std::int64_t gap = std::max<std::int64_t>(2, step / 4);
+    weight = static_cast<double>(gap);
+    session.next_full_step.store(step + gap, std::memory_order_relaxed);
+  }
+  session.full_numerics.store(full && session.looks_at_outputs(), std::memory_order_relaxed);
+  session.numerics_weight.store(weight, std::memory_order_relaxed);
+}
+
+/// Writes the steps that have become complete. The caller holds the protocol's lock.
+void write_closed(Session& session, ThreadState* thread, std::vector<record::StepLedger::Closed> closed) {
+  for (auto& step : closed) {
+    if (step.new_pattern) session.recorder.define(std::move(*step.new_pattern));
+    if (thread && thread->lane) session.recorder.step_finished(*thread->lane, step.step, step.pattern);
+  }
+}
+
+void mark_bad(Session& session) {
+  Protocol& p = session.protocol;
+  if (p.step_was_bad) return;
+  p.step_was_bad = true;
+  session.bad_steps.fetch_add(1, std::memory_order_relaxed);
+  session.bad_step.store(p.ledger.step(), std::memory_order_release);
+  session.recorder.urgent();
+}
+
+void end_step(Session& session, ThreadState& thread) {
+  Protocol& p = session.protocol;
+  const std::int64_t step = p.ledger.step();
+  const std::int64_t now = record::monotonic_ns();
+  if (p.step_started_ns != 0) {
+    session.recorder.series(*thread.lane, record::Series::step_time, trace::none, step,
+                            static_cast<double>(now - p.step_started_ns));
+  }
+  p.step_started_ns = now;
+  if (p.gradient_norm_known) {
+    session.recorder.series(*thread.lane, record::Series::gradient_norm, trace::none, step,
+                            std::sqrt(p.squared_gradient_norm));
+  }
+  p.squared_gradient_norm = 0;
+  p.gradient_norm_known = false;
+  p.micro_batch = 0;
+  p.parameters_written = false;
+  p.parameters_written_hint.store(false, std::memory_order_relaxed);
+  p.ledger.end_step();
+  if (p.step_was_bad) {
+    // The next steps show whether it goes on, so they are looked at in full.
+    session.full_until.store(step + 3, std::memory_order_relaxed);
+    p.step_was_bad = false;
+  }
+  session.step.store(p.ledger.step(), std::memory_order_relaxed);
+  plan_numerics(session, p.ledger.step());
+  session.timed.store(p.ledger.step() < 4 || p.ledger.step() % 16 == 0, std::memory_order_relaxed);
+}
+
+void add_event(Session& session, ThreadState& thread, const trace::ProtocolEvent& event) {
+  Protocol& p = session.protocol;
+  p.ledger.add(event);
+  write_closed(session, &thread, p.ledger.take_closed());
+}
+
+/// An optimizer cannot step twice in one step: the program has begun another one without our noticing.
+void end_step_if_repeated(Session& session, ThreadState& thread, std::int64_t optimizer) {
+  Protocol& p = session.protocol;
+  if (p.explicit_steps) return;
+  if (p.ledger.contains(EventKind::optimizer_step, optimizer) ||
+      p.ledger.contains(EventKind::optimizer_skip, optimizer)) {
+    p.primary_optimizer = optimizer;
+    end_step(session, thread);
+  }
+}
+
+std::int64_t new_optimizer(Session& session, const std::string& class_name) {
+  Protocol& p = session.protocol;
+  trace::Optimizer optimizer;
+  optimizer.id = static_cast<std::int64_t>(p.optimizers.size());
+  optimizer.name = class_name;
+  p.optimizers.push_back(optimizer);
+  session.recorder.define(optimizer);
+  return optimizer.id;
+}
+
+void complete_optimizer(Session& session, std::int64_t id, const std::string& class_name, bool fused,
+                        double learning_rate, std::int64_t site) {
+  Protocol& p = session.protocol;
+  trace::Optimizer& optimizer = p.optimizers[static_cast<std::size_t>(id)];
+  bool changed = false;
+  if (optimizer.name.empty() && !class_name.empty()) {
+    optimizer.name = class_name;
+    changed = true;
+  }
+  if (fused && !optimizer.fused) {
+    optimizer.fused = true;
+    changed = true;
+  }
+  if (std::isfinite(learning_rate) && !optimizer.settings.contains("lr")) {
+    optimizer.settings["lr"] = learning_rate;
+    changed = true;
+  }
+  if (!optimizer.source.known() && site >= 0) {
+    // The range's own site tells where step is called; it is written by now, so its place is copied at creation.
+    const auto found = session.protocol.sources_by_site.find(site);
+    if (found != session.protocol.sources_by_site.end()) {
+      optimizer.source = found->second;
+      changed = true;
+    }
+  }
+  if (changed) session.recorder.define(optimizer);
+}
+
+const Protocol::Name* name_of(const Protocol& p, const c10::TensorImpl& leaf, const void* address) {
+  if (const auto found = p.names_by_tensor.find(reinterpret_cast<std::uintptr_t>(&leaf));
+      found != p.names_by_tensor.end()) {
+    return &found->second;
+  }
+  // The tensor object of a parameter may differ from the one that was named (C++ handles, .data); its memory does not.
+  const auto found = p.names_by_data.find(reinterpret_cast<std::uintptr_t>(address));
+  return address && found != p.names_by_data.end() ? &found->second : nullptr;
+}
+
+std::uint32_t autocast_flags(bool autocast, trace::DType dtype) {
+  if (!autocast) return 0;
+  std::uint32_t flags = flag::autocast;
+  if (dtype == trace::DType::float16) flags |= flag::autocast_float16;
+  if (dtype == trace::DType::bfloat16) flags |= flag::autocast_bfloat16;
+  return flags;
+}
+
+}  // namespace
+
+std::int64_t parameter_of(Session& session, const c10::TensorImpl& leaf) {
+  Protocol& p = session.protocol;
+  const void* address = address_of(leaf);
+  const std::lock_guard lock(p.mutex);
+  if (const std::int64_t known = session.parameters.find(address); known >= 0) {
+    const trace::Parameter& parameter = p.parameters[static_cast<std::size_t>(known)];
+    // Memory is reused when a model is replaced; another shape is another parameter.
+    if (parameter.count == leaf.numel() && parameter.dtype == dtype_of(leaf)) return known;
+  }
+  const trace::TensorType type = type_of(leaf);
+  trace::Parameter parameter;
+  parameter.id = static_cast<std::int64_t>(p.parameters.size());
+  parameter.dtype = type.dtype;
+  parameter.shape = type.shape;
+  parameter.count = leaf.numel();
+  parameter.device = type.device;
+  if (const Protocol::Name* name = name_of(p, leaf, address)) {
+    parameter.name = name->name;
+    parameter.module = name->module;
+    parameter.module_class = name->module_class;
+  } else {
+    parameter.name = "parameter " + std::to_string(parameter.id);
+  }
+  p.parameters.push_back(parameter);
+  session.parameters.put(address, parameter.id, static_cast<std::uint32_t>(parameter.id));
+  session.recorder.define(parameter);
+  return parameter.id;
+}
+
+std::int64_t parameter_at(const Session& session, const void* address) noexcept {
+  return session.parameters.find(address);
+}
+
+std::int64_t owner_of(Session& session, std::int64_t parameter) {
+  if (parameter < 0) return trace::none;
+  const std::lock_guard lock(session.protocol.mutex);
+  return session.protocol.parameters[static_cast<std::size_t>(parameter)].optimizer;
+}
+
+std::int64_t optimizer_of_object(Session& session, std::uintptr_t object) {
+  const std::lock_guard lock(session.protocol.mutex);
+  const auto known = session.protocol.optimizer_by_object.find(object);
+  return known == session.protocol.optimizer_by_object.end() ? trace::none : known->second;
+}
+
+void assign_owner(Session& session, std::int64_t parameter, std::int64_t optimizer) {
+  if (parameter < 0) return;
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  trace::Parameter& owned = p.parameters[static_cast<std::size_t>(parameter)];
+  if (owned.optimizer == optimizer) return;
+  owned.optimizer = optimizer;
+  session.recorder.define(owned);
+}
+
+void note_gradient(Session& session, std::int64_t parameter, const at::Tensor& variable) {
+  if (parameter < 0) return;
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  const auto index = static_cast<std::size_t>(parameter);
+  while (p.variables.size() <= index)
+    p.variables.emplace_back(at::Tensor().getIntrusivePtr());
+  p.variables[index] = WeakTensor(variable.getIntrusivePtr());
+  if (std::find(p.fresh_gradients.begin(), p.fresh_gradients.end(), parameter) == p.fresh_gradients.end()) {
+    p.fresh_gradients.push_back(parameter);
+  }
+}
+
+std::vector<std::pair<std::int64_t, at::Tensor>> take_fresh_gradients(Session& session, std::int64_t optimizer) {
+  std::vector<std::pair<std::int64_t, at::Tensor>> taken;
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  std::vector<std::int64_t> kept;
+  for (const std::int64_t parameter : p.fresh_gradients) {
+    const auto index = static_cast<std::size_t>(parameter);
+    const std::int64_t owner = p.parameters[index].optimizer;
+    if (optimizer >= 0 && owner >= 0 && owner != optimizer) {
+      kept.push_back(parameter);
+      continue;
+    }
+    auto strong = p.variables[index].lock();
+    if (!strong) continue;
+    const at::Tensor variable(std::move(strong));
+    if (variable.defined() && variable.grad().defined()) taken.emplace_back(parameter, variable.grad());
+  }
+  p.fresh_gradients.swap(kept);
+  return taken;
+}
+
+void forget_fresh_gradient(Session& session, std::int64_t parameter) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  std::erase(p.fresh_gradients, parameter);
+}
+
+bool is_scale_tensor(Session& session, const c10::IValue& value) {
+  if (!value.isTensor() || !value.toTensor().defined()) return false;
+  const c10::TensorImpl& impl = *value.toTensor().unsafeGetTensorImpl();
+  if (impl.numel() != 1) return false;
+  return session.scale_tensors.find(address_of(impl)) >= 0;
+}
+
+double current_scale(Session& session) {
+  const std::lock_guard lock(session.protocol.mutex);
+  return session.protocol.scale;
+}
+
+void add_gradient_norm(Session& session, double sum_squares) {
+  const std::lock_guard lock(session.protocol.mutex);
+  session.protocol.squared_gradient_norm += sum_squares;
+  session.protocol.gradient_norm_known = true;
+}
+
+void loss_scaled(Session& session, ThreadState& thread, std::int64_t site) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  p.scaler_in_use = true;
+  add_event(session, thread,
+            {.kind = EventKind::scale_loss, .object = p.scalers.empty() ? trace::none : 0, .site = site});
+}
+
+void backward_begins(Session& session, ThreadState& thread, std::int64_t root_site, bool autocast,
+                     trace::DType autocast_dtype, bool create_graph) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  if (p.parameters_written && !p.optimizer_seen && !p.explicit_steps) end_step(session, thread);
+  if (p.step_started_ns == 0) p.step_started_ns = record::monotonic_ns();
+  trace::ProtocolEvent event{.kind = EventKind::backward, .site = root_site};
+  event.flags = autocast_flags(autocast, autocast_dtype) | (create_graph ? flag::create_graph : 0U);
+  add_event(session, thread, event);
+}
+
+void backward_ends(Session& session, ThreadState& thread) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  std::uint32_t flags = 0;
+  if (thread.backward_scaled) flags |= flag::scaled;
+  if (!thread.backward_accumulated) flags |= flag::gradients_only;
+  if (thread.backward_stale_nonfinite) flags |= flag::stale_nonfinite;
+  p.ledger.amend(EventKind::backward, flags, thread.backward_optimizers);
+  if (thread.backward_accumulated) {
+    if (thread.has_pending_loss) {
+      const double scale = thread.backward_scaled ? p.scale : 1;
+      session.recorder.series(*thread.lane, record::Series::loss, trace::none, p.ledger.step(),
+                              thread.pending_loss / scale);
+    }
+    ++p.micro_batch;
+  }
+  thread.has_pending_loss = false;
+}
+
+std::int64_t optimizer_owning(Session& session, std::int64_t parameter, std::uintptr_t object,
+                              const std::string& class_name) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  std::int64_t id = trace::none;
+  if (object) {
+    const auto known = p.optimizer_by_object.find(object);
+    if (known != p.optimizer_by_object.end()) id = known->second;
+  }
+  if (id < 0 && parameter >= 0) {
+    id = p.parameters[static_cast<std::size_t>(parameter)].optimizer;
+    // Known from its parameters and told under another identity: the optimizer was replaced (a resume).
+    if (id >= 0 && object &&
+        std::any_of(p.optimizer_by_object.begin(), p.optimizer_by_object.end(),
+                    [id](const auto& entry) { return entry.second == id; })) {
+      id = trace::none;
+    }
+  }
+  if (id < 0) id = new_optimizer(session, class_name);
+  if (object) p.optimizer_by_object[object] = id;
+  complete_optimizer(session, id, class_name, false, std::numeric_limits<double>::quiet_NaN(), trace::none);
+  if (parameter >= 0 && p.parameters[static_cast<std::size_t>(parameter)].optimizer != id) {
+    p.parameters[static_cast<std::size_t>(parameter)].optimizer = id;
+    session.recorder.define(p.parameters[static_cast<std::size_t>(parameter)]);
+  }
+  return id;
+}
+
+void gradients_unscaled(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site, double scale,
+                        bool found_inf) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  end_step_if_repeated(session, thread, optimizer);
+  p.scaler_in_use = true;
+  p.scale = scale;
+  if (found_inf) mark_bad(session);
+  // One call per device and type; the ledger wants one event an optimizer.
+  if (!p.ledger.events().empty()) {
+    const trace::ProtocolEvent& last = p.ledger.events().back();
+    if (last.kind == EventKind::unscale && last.object == optimizer && last.site == site) {
+      p.ledger.amend(EventKind::unscale, found_inf ? flag::found_inf : 0U, 0);
+      return;
+    }
+  }
+  trace::ProtocolEvent event{.kind = EventKind::unscale, .object = optimizer, .site = site};
+  if (found_inf) event.flags |= flag::found_inf;
+  add_event(session, thread, event);
+}
+
+void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate update, const void* scale_tensor,
+                   std::int64_t site, std::uintptr_t object, const std::string& implementation) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  std::int64_t id = trace::none;
+  const auto known = object ? p.scaler_by_object.find(object) : p.scaler_by_object.end();
+  if (known != p.scaler_by_object.end()) {
+    id = known->second;
+  } else if (!object) {
+    const auto by_tensor = p.scaler_by_scale_tensor.find(scale_tensor);
+    if (by_tensor != p.scaler_by_scale_tensor.end()) id = by_tensor->second;
+  }
+  if (id < 0) {
+    trace::Scaler scaler;
+    scaler.id = static_cast<std::int64_t>(p.scalers.size());
+    scaler.implementation = implementation;
+    const auto source = p.sources_by_site.find(site);
+    if (source != p.sources_by_site.end()) scaler.source = source->second;
+    p.scalers.push_back(scaler);
+    session.recorder.define(scaler);
+    id = scaler.id;
+    if (object) p.scaler_by_object[object] = id;
+  }
+  p.scaler_by_scale_tensor[scale_tensor] = id;
+  session.scale_tensors.put(scale_tensor, id, 1);
+  update.scaler = id;
+  update.step = p.ledger.step();
+  p.scale = static_cast<double>(update.scale_after);
+  session.recorder.scaler_update(*thread.lane, update);
+  // The optimizers whose gradients were unscaled with a non-finite result and that did not step have been skipped.
+  const std::vector<trace::ProtocolEvent> events = p.ledger.events();
+  for (const trace::ProtocolEvent& event : events) {
+    if (event.kind != EventKind::unscale || !(event.flags & flag::found_inf)) continue;
+    if (p.ledger.contains(EventKind::optimizer_step, event.object) ||
+        p.ledger.contains(EventKind::optimizer_skip, event.object)) {
+      continue;
+    }
+    add_event(session, thread, {.kind = EventKind::optimizer_skip, .object = event.object, .site = event.site});
+  }
+  trace::ProtocolEvent event{.kind = EventKind::scaler_update, .object = id, .site = site};
+  if (update.found_inf != 0) event.flags |= flag::found_inf;
+  add_event(session, thread, event);
+  p.scaler_in_use = true;
+  if (!p.explicit_steps) end_step(session, thread);
+}
+
+void gradients_touched(Session& session, ThreadState& thread, std::int64_t site, bool written) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  trace::ProtocolEvent event{.kind = written ? EventKind::gradient_write : EventKind::gradient_read, .site = site};
+  // Scaled: the latest backward pass was of a scaled loss and nothing has unscaled since.
+  for (const trace::ProtocolEvent& earlier : p.ledger.events()) {
+    if (earlier.kind == EventKind::backward && (earlier.flags & flag::scaled)) event.flags |= flag::scaled;
+    if (earlier.kind == EventKind::unscale) event.flags &= ~flag::scaled;
+  }
+  add_event(session, thread, event);
+}
+
+void gradients_cleared(Session& session, ThreadState& thread, std::int64_t site) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  add_event(session, thread, {.kind = EventKind::gradient_clear, .site = site});
+}
+
+void optimizer_stepped(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site,
+                       bool through_scaler, bool fused, bool fused_found_inf, double learning_rate) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  end_step_if_repeated(session, thread, optimizer);
+  p.optimizer_seen = true;
+  complete_optimizer(session, optimizer, "", fused, learning_rate, site);
+  if (std::isfinite(learning_rate)) {
+    session.recorder.series(*thread.lane, record::Series::learning_rate, optimizer, p.ledger.step(), learning_rate);
+  }
+  trace::ProtocolEvent event{.kind = EventKind::optimizer_step, .object = optimizer, .site = site};
+  if (fused_found_inf) {
+    // A fused optimizer's step always runs; with found_inf set its kernel leaves everything as it was.
+    event.kind = EventKind::optimizer_skip;
+    mark_bad(session);
+  }
+  if (fused) event.flags |= flag::fused;
+  if (through_scaler) event.flags |= flag::through_scaler;
+  if (!fused_found_inf && thread.step_applied_nonfinite) event.flags |= flag::nonfinite_gradients;
+  thread.step_applied_nonfinite = false;
+  add_event(session, thread, event);
+  if (p.primary_optimizer < 0) p.primary_optimizer = optimizer;
+  if (!p.explicit_steps && !p.scaler_in_use && optimizer == p.primary_optimizer) end_step(session, thread);
+}
+
+void schedule_stepped(Session& session, ThreadState& thread, std::uintptr_t object, const std::string& class_name,
+                      std::uintptr_t optimizer_object, bool from_constructor) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  auto known = p.schedule_by_object.find(object);
+  if (known == p.schedule_by_object.end()) {
+    trace::Schedule schedule;
+    schedule.id = static_cast<std::int64_t>(p.schedules.size());
+    schedule.name = class_name;
+    const auto optimizer = p.optimizer_by_object.find(optimizer_object);
+    if (optimizer != p.optimizer_by_object.end()) schedule.optimizer = optimizer->second;
+    p.schedules.push_back(schedule);
+    session.recorder.define(schedule);
+    known = p.schedule_by_object.emplace(object, schedule.id).first;
+  }
+  trace::ProtocolEvent event{.kind = EventKind::schedule_step, .object = known->second};
+  if (from_constructor) event.flags |= flag::first_use;
+  add_event(session, thread, event);
+}
+
+void scale_read(Session& session, std::uintptr_t scaler) {
+  ThreadState* thread = thread_state(session);
+  if (!thread) return;
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  const auto known = p.scaler_by_object.find(scaler);
+  add_event(session, *thread,
+            {.kind = EventKind::scale_read, .object = known == p.scaler_by_object.end() ? trace::none : known->second});
+}
+
+void parameters_written(Session& session, ThreadState& thread, std::int64_t site) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  // Initialisation before the first backward pass is no update.
+  if (p.ledger.step() == 0 && !p.ledger.contains(EventKind::backward)) return;
+  if (p.ledger.contains(EventKind::backward) && !p.optimizer_seen) {
+    p.parameters_written = true;
+    p.parameters_written_hint.store(true, std::memory_order_relaxed);
+  }
+  add_event(session, thread, {.kind = EventKind::parameter_write, .site = site});
+}
+
+void forward_continues(Session& session, ThreadState& thread) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  if (p.parameters_written && !p.optimizer_seen && !p.explicit_steps) end_step(session, thread);
+}
+
+void mark_step(Session& session, ThreadState& thread) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  p.explicit_steps = true;
+  end_step(session, thread);
+}
+
+void loss_seen(Session& session, ThreadState& thread, double loss) {
+  thread.pending_loss = loss;
+  thread.has_pending_loss = true;
+  if (!std::isfinite(loss)) step_is_bad(session);
+}
+
+void step_is_bad(Session& session) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  mark_bad(session);
+}
+
+std::int64_t current_micro_batch(Session& session) {
+  const std::lock_guard lock(session.protocol.mutex);
+  return session.protocol.micro_batch;
+}
+
+void finish_ledger(Session& session, ThreadState* thread) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  write_closed(session, thread, p.ledger.finish());
+}
+
+}  // namespace ampscope::observe

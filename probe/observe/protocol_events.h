@@ -1,0 +1,68 @@
+// The training protocol: which optimizer stepped, where a step ends, what the scaler did.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "probe/observe/thread_state.h"
+
+namespace ampscope::observe {
+
+/// Id of the parameter that a leaf tensor is, made at first sight.
+[[nodiscard]] std::int64_t parameter_of(Session& session, const c10::TensorImpl& leaf);
+/// Id of the parameter whose memory this is, none if it is no known parameter's.
+[[nodiscard]] std::int64_t parameter_at(const Session& session, const void* address) noexcept;
+
+/// Optimizer that is known to own a parameter, none if none is.
+[[nodiscard]] std::int64_t owner_of(Session& session, std::int64_t parameter);
+/// Optimizer known under an identity of Python, none if it is new.
+[[nodiscard]] std::int64_t optimizer_of_object(Session& session, std::uintptr_t object);
+void assign_owner(Session& session, std::int64_t parameter, std::int64_t optimizer);
+/// A parameter's gradient has just been accumulated.
+void note_gradient(Session& session, std::int64_t parameter, const at::Tensor& variable);
+/// Takes the gradients that nobody has looked at since they arrived, of one optimizer's parameters or (none) of all.
+[[nodiscard]] std::vector<std::pair<std::int64_t, at::Tensor>> take_fresh_gradients(Session& session,
+                                                                                    std::int64_t optimizer);
+/// These parameters' gradients have been looked at.
+void forget_fresh_gradient(Session& session, std::int64_t parameter);
+/// Whether a value is the scale tensor of a scaler that was seen.
+[[nodiscard]] bool is_scale_tensor(Session& session, const c10::IValue& value);
+[[nodiscard]] double current_scale(Session& session);
+/// Adds one gradient's sum of squares to the norm of the running step.
+void add_gradient_norm(Session& session, double sum_squares);
+
+void loss_scaled(Session& session, ThreadState& thread, std::int64_t site);
+void backward_begins(Session& session, ThreadState& thread, std::int64_t root_site, bool autocast,
+                     trace::DType autocast_dtype, bool create_graph);
+void backward_ends(Session& session, ThreadState& thread);
+/// Returns the optimizer that owns these gradients. `object` is its identity in Python, 0 if unknown.
+[[nodiscard]] std::int64_t optimizer_owning(Session& session, std::int64_t parameter, std::uintptr_t object,
+                                            const std::string& class_name);
+void gradients_unscaled(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site, double scale,
+                        bool found_inf);
+void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate update, const void* scale_tensor,
+                   std::int64_t site, std::uintptr_t object, const std::string& implementation);
+void gradients_touched(Session& session, ThreadState& thread, std::int64_t site, bool written);
+void gradients_cleared(Session& session, ThreadState& thread, std::int64_t site);
+/// An Optimizer.step range has ended (or Python's hook said so).
+void optimizer_stepped(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site,
+                       bool through_scaler, bool fused, bool fused_found_inf, double learning_rate);
+void schedule_stepped(Session& session, ThreadState& thread, std::uintptr_t object, const std::string& class_name,
+                      std::uintptr_t optimizer_object, bool from_constructor);
+void scale_read(Session& session, std::uintptr_t scaler);
+void parameters_written(Session& session, ThreadState& thread, std::int64_t site);
+/// Outermost op of a forward pass: ends the running step when parameters were updated by hand before it.
+void forward_continues(Session& session, ThreadState& thread);
+void mark_step(Session& session, ThreadState& thread);
+void loss_seen(Session& session, ThreadState& thread, double loss);
+void step_is_bad(Session& session);
+/// The number of the running step and micro-batch.
+[[nodiscard]] std::int64_t current_micro_batch(Session& session);
+/// Writes out what the ledger still holds, at the end of the run.
+void finish_ledger(Session& session, ThreadState* thread);
+
+}  // namespace ampscope::observe

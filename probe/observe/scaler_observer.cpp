@@ -1,0 +1,224 @@
+#include "probe/observe/scaler_observer.h"
+
+#include <cmath>
+#include <limits>
+
+#include <ATen/core/Tensor.h>
+
+#include "probe/observe/nonfinite.h"
+#include "probe/observe/protocol_events.h"
+#include "probe/observe/python_frames.h"
+#include "probe/observe/tensor_access.h"
+#include "probe/stats/kernels.h"
+
+namespace ampscope::observe {
+namespace {
+
+using Inputs = c10::ArrayRef<const c10::IValue>;
+
+const c10::TensorImpl* tensor_impl(Inputs inputs, std::size_t index) {
+  if (index >= inputs.size() || !inputs[index].isTensor() || !inputs[index].toTensor().defined()) return nullptr;
+  return inputs[index].toTensor().unsafeGetTensorImpl();
+}
+
+float float_of(const c10::TensorImpl* tensor) {
+  return tensor ? static_cast<float>(scalar_of(*tensor)) : std::numeric_limits<float>::quiet_NaN();
+}
+
+std::int32_t int_of(const c10::TensorImpl* tensor) {
+  const double value = tensor ? scalar_of(*tensor) : 0;
+  return std::isfinite(value) ? static_cast<std::int32_t>(value) : 0;
+}
+
+double number_of(Inputs inputs, std::size_t index) {
+  if (index >= inputs.size()) return 0;
+  if (inputs[index].isDouble()) return inputs[index].toDouble();
+  if (inputs[index].isInt()) return static_cast<double>(inputs[index].toInt());
+  return 0;
+}
+
+/// Statistics of one gradient as the optimizer is to see it.
+void record_gradient(Session& session, ThreadState& thread, std::int64_t parameter, const at::Tensor& gradient,
+                     double scale) {
+  const c10::TensorImpl& impl = *gradient.unsafeGetTensorImpl();
+  stats::TensorView view;
+  if (!readable(impl) || !view_of(impl, view)) return;
+  thread.scratch.reset();
+  stats::accumulate(view, thread.scratch);
+  record::GradientSample sample;
+  sample.step = session.step.load(std::memory_order_relaxed);
+  sample.parameter = parameter;
+  sample.scale = scale;
+  sample.backward_dtype = thread.backward_dtype;
+  session.recorder.gradient(*thread.lane, sample, thread.scratch);
+  add_gradient_norm(
+      session, thread.scratch.nonfinite() > 0 ? std::numeric_limits<double>::infinity() : thread.scratch.sum_squares);
+  if (thread.scratch.nonfinite() > 0) thread.step_applied_nonfinite = true;
+}
+
+}  // namespace
+
+void start_unscale(Session& session, ThreadState& thread, Frame& frame, Inputs inputs) {
+  static_cast<void>(session);
+  static_cast<void>(thread);
+  frame.gradient_list = inputs.empty() ? c10::IValue() : inputs[0];
+  frame.found_inf_tensor = tensor_impl(inputs, 1);
+  const float inverse = float_of(tensor_impl(inputs, 2));
+  // The op multiplies by the reciprocal; the scale itself is its inverse, exactly so for powers of two.
+  frame.scale = inverse > 0 ? 1.0 / static_cast<double>(inverse) : std::numeric_limits<double>::infinity();
+}
+
+void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
+  const c10::IValue list = std::move(frame.gradient_list);
+  frame.gradient_list = c10::IValue();
+  const float found = float_of(frame.found_inf_tensor);
+  std::int64_t first_parameter = trace::none;
+  if (list.isTensorList()) {
+    for (const c10::IValue& entry : list.toListRef()) {
+      if (!entry.isTensor() || !entry.toTensor().defined()) continue;
+      const at::Tensor& gradient = entry.toTensor();
+      const std::int64_t parameter = session.gradients.find(address_of(*gradient.unsafeGetTensorImpl()));
+      if (parameter < 0) continue;
+      if (first_parameter < 0) first_parameter = parameter;
+      if (session.looks_at_gradients()) record_gradient(session, thread, parameter, gradient, frame.scale);
+    }
+  }
+  thread.step_applied_nonfinite = false;  // The scaler looks after these.
+  const ScalerCall call = python_connected() ? python_scaler_call() : ScalerCall{};
+  const std::int64_t optimizer = optimizer_owning(session, first_parameter, call.optimizer, call.optimizer_class);
+  if (list.isTensorList()) {
+    for (const c10::IValue& entry : list.toListRef()) {
+      if (!entry.isTensor() || !entry.toTensor().defined()) continue;
+      const std::int64_t parameter = session.gradients.find(address_of(*entry.toTensor().unsafeGetTensorImpl()));
+      assign_owner(session, parameter, optimizer);
+      forget_fresh_gradient(session, parameter);
+    }
+  }
+  gradients_unscaled(session, thread, optimizer, frame.site ? frame.site->id : trace::none, frame.scale, found > 0);
+  if (found > 0) settle_events(session, thread);
+}
+
+void start_update(Session& session, Frame& frame, Inputs inputs) {
+  static_cast<void>(session);
+  frame.scale_tensor = tensor_impl(inputs, 0);
+  frame.tracker_tensor = tensor_impl(inputs, 1);
+  frame.update = {};
+  frame.update.scale_before = float_of(frame.scale_tensor);
+  frame.update.tracker_before = int_of(frame.tracker_tensor);
+  frame.update.found_inf = float_of(tensor_impl(inputs, 2));
+  frame.update.growth_factor = number_of(inputs, 3);
+  frame.update.backoff_factor = number_of(inputs, 4);
+  frame.update.growth_interval = static_cast<std::int32_t>(number_of(inputs, 5));
+}
+
+void end_update(Session& session, ThreadState& thread, Frame& frame) {
+  frame.update.scale_after = float_of(frame.scale_tensor);
+  frame.update.tracker_after = int_of(frame.tracker_tensor);
+  const ScalerCall call = python_connected() ? python_scaler_call() : ScalerCall{};
+  const std::string implementation = !call.scaler_class.empty() ? call.scaler_class
+                                     : thread.scaler_range      ? "ampscope::executor::GradScaler"
+                                                                : "aten";
+  const void* address = frame.scale_tensor ? address_of(*frame.scale_tensor) : nullptr;
+  scale_updated(session, thread, frame.update, address, frame.site ? frame.site->id : trace::none, call.scaler,
+                implementation);
+  settle_events(session, thread);
+}
+
+void note_loss_scaling(Session& session, ThreadState& thread, const Frame& frame, Inputs inputs) {
+  if (!frame.site || inputs.size() < 2) return;
+  if (!frame.site->scales_loss) {
+    const bool announced = thread.scaler_range && thread.scaler_range->name == "GradScaler.scale";
+    const bool by_address = is_scale_tensor(session, inputs[0]) || is_scale_tensor(session, inputs[1]);
+    if (!announced && !by_address) return;
+    // The product of the scale with something of the program's that takes part in autograd is a scaled loss.
+    const c10::TensorImpl* a = tensor_impl(inputs, 0);
+    const c10::TensorImpl* b = tensor_impl(inputs, 1);
+    if (!(a && a->requires_grad()) && !(b && b->requires_grad())) return;
+    frame.site->scales_loss = true;
+    if (frame.site->api.empty() && frame.site->definition) frame.site->definition->api = "GradScaler.scale";
+  }
+  loss_scaled(session, thread, frame.site->id);
+}
+
+void note_scale_assignment(Session& session, ThreadState& thread, const Frame& frame,
+                           c10::ArrayRef<c10::IValue> outputs) {
+  if (!frame.op->mutates_first || frame.op->meaning == Meaning::update_scale || outputs.empty()) return;
+  const c10::IValue& value = outputs[0];
+  if (!value.isTensor() || !value.toTensor().defined()) return;
+  const c10::TensorImpl& impl = *value.toTensor().unsafeGetTensorImpl();
+  if (impl.numel() != 1 || !is_scale_tensor(session, value)) return;
+  trace::ScalerUpdate update;
+  update.assigned = true;
+  update.scale_after = static_cast<float>(scalar_of(impl));
+  update.scale_before = static_cast<float>(current_scale(session));
+  scale_updated(session, thread, update, address_of(impl), frame.site ? frame.site->id : trace::none, 0, "aten");
+}
+
+void optimizer_range_begins(Session& session, ThreadState& thread) {
+  static_cast<void>(session);
+  ++thread.optimizer_ranges;
+  thread.range_parameter = trace::none;
+  thread.range_object = 0;
+  thread.range_class.clear();
+  thread.range_learning_rate = std::numeric_limits<double>::quiet_NaN();
+  thread.range_through_scaler = false;
+}
+
+void optimizer_touched(Session& session, ThreadState& thread, std::int64_t parameter) {
+  static_cast<void>(session);
+  if (thread.range_parameter < 0) thread.range_parameter = parameter;
+}
+
+void look_at_fresh_gradients(Session& session, ThreadState& thread, std::int64_t optimizer) {
+  if (!session.looks_at_gradients()) return;
+  for (const auto& [parameter, gradient] : take_fresh_gradients(session, optimizer)) {
+    record_gradient(session, thread, parameter, gradient, 1);
+  }
+}
+
+void note_fused_kernel(ThreadState& thread, const Frame& frame, Inputs inputs) {
+  const auto& names = frame.op->arguments;
+  for (std::size_t i = 0; i < std::min(inputs.size(), names.size()); ++i) {
+    if (names[i] != "found_inf") continue;
+    const c10::TensorImpl* found = tensor_impl(inputs, i);
+    if (!found) return;
+    thread.range_fused = true;
+    thread.range_fused_skip |= float_of(found) > 0;
+  }
+}
+
+void optimizer_told(Session& session, ThreadState& thread, std::uintptr_t object, const std::string& class_name,
+                    double learning_rate, bool through_scaler) {
+  thread.range_object = object;
+  thread.range_class = class_name;
+  thread.range_learning_rate = learning_rate;
+  thread.range_through_scaler = through_scaler;
+  look_at_fresh_gradients(session, thread, optimizer_of_object(session, object));
+}
+
+void optimizer_range_ends(Session& session, ThreadState& thread, const Frame& frame) {
+  if (thread.optimizer_ranges > 0) --thread.optimizer_ranges;
+  std::string class_name = thread.range_class;
+  if (class_name.empty()) {
+    // "Optimizer.step#Adam.step"
+    const std::string& name = frame.op->name;
+    const auto begin = name.find('#') + 1;
+    class_name = name.substr(begin, name.find('.', begin) - begin);
+  }
+  bool through_scaler = thread.range_through_scaler;
+  for (std::size_t i = 0; i + 1 < thread.depth; ++i) {
+    through_scaler |= thread.frames[i].op && thread.frames[i].op->name == "GradScaler.step";
+  }
+  const std::int64_t optimizer = optimizer_owning(session, thread.range_parameter, thread.range_object, class_name);
+  optimizer_stepped(session, thread, optimizer, frame.site ? frame.site->id : trace::none, through_scaler,
+                    thread.range_fused, thread.range_fused_skip, thread.range_learning_rate);
+  thread.range_fused = thread.range_fused_skip = false;
+  thread.range_parameter = trace::none;
+}
+
+std::string schedule_class(const std::string& range) {
+  const auto begin = range.find('#') + 1;
+  return range.substr(begin, range.find('.', begin) - begin);
+}
+
+}  // namespace ampscope::observe

@@ -1,0 +1,130 @@
+// What one observed process knows: sites, parameters, optimizers, scalers, the running step. One object a process, made
+// when observation begins and never destroyed, because callbacks may run until the very end.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <c10/core/TensorImpl.h>
+#include <c10/core/UndefinedTensorImpl.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include "probe/observe/address_tables.h"
+#include "probe/observe/op_info.h"
+#include "probe/record/recorder.h"
+#include "probe/record/step_ledger.h"
+#include "trace/model.h"
+
+namespace ampscope::observe {
+
+/// A site while the process runs. Owned by the session, never freed; changed only by the thread it belongs to.
+struct SiteState {
+  std::int64_t id = trace::none;
+  const OpInfo* op = nullptr;
+  SiteState* parent = nullptr;
+  std::uint64_t key = 0;                ///< op, types and modes: equal for calls that may share the site
+  SiteState* predicted_next = nullptr;  ///< the outermost site that followed last time
+  record::SiteCounters* counters = nullptr;
+  std::unique_ptr<trace::Site> definition;  ///< until its first call has ended and it is written
+  trace::Phase phase = trace::Phase::other;
+  std::string api;
+  bool scales_loss = false;         ///< its result is a loss times the loss scale
+  bool is_python_function = false;  ///< an autograd.Function: user code runs inside
+  std::int64_t forward_site = trace::none;
+  trace::DType compute_dtype = trace::DType::unknown;
+  std::int64_t last_event_step = -1;  ///< step in which a non-finite event was last recorded
+  std::int64_t harmless_steps = 0;    ///< steps with a non-finite output after which all was well
+  int events_written = 0;
+};
+
+/// State of the training protocol. All of it is guarded by `mutex`; events are few a step.
+struct Protocol {
+  std::mutex mutex;
+  record::StepLedger ledger;
+  std::vector<trace::Parameter> parameters;
+  std::vector<trace::Optimizer> optimizers;
+  std::vector<trace::Scaler> scalers;
+  std::vector<trace::Schedule> schedules;
+  std::unordered_map<std::uintptr_t, std::int64_t> optimizer_by_object;
+  std::unordered_map<std::uintptr_t, std::int64_t> schedule_by_object;
+  std::unordered_map<std::uintptr_t, std::int64_t> scaler_by_object;
+  std::unordered_map<const void*, std::int64_t> scaler_by_scale_tensor;
+  struct Name {
+    std::string name, module, module_class;
+  };
+  std::unordered_map<std::uintptr_t, Name> names_by_tensor;  ///< TensorImpl → name, told by the attach layer
+  std::unordered_map<std::uintptr_t, Name> names_by_data;
+
+  std::unordered_map<std::int64_t, trace::SourceLine> sources_by_site;  ///< of optimizer and scaler sites
+
+  std::int64_t primary_optimizer = trace::none;  ///< without a scaler, a step ends when this one has stepped
+  bool scaler_in_use = false;                    ///< an update was seen, or gradients were unscaled since the last step
+  bool explicit_steps = false;                   ///< the program marks its steps
+  bool parameters_written = false;               ///< by hand, since the last backward pass
+  std::atomic<bool> parameters_written_hint{false};  ///< the same, to be asked without the lock
+  bool optimizer_seen = false;
+  double scale = 1;  ///< current loss scale as far as known
+  /// By parameter id. Weak: a parameter lives as long as the program wants.
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> variables;
+  std::vector<std::int64_t> fresh_gradients;  ///< parameters that received gradients nobody has looked at since
+  std::int64_t micro_batch = 0;
+  std::int64_t step_started_ns = 0;
+  double squared_gradient_norm = 0;  ///< of the running step
+  bool gradient_norm_known = false;
+  bool step_was_bad = false;  ///< a non-finite loss or gradient, or a skipped step
+};
+
+enum class State : std::uint8_t {
+  off,     ///< not attached, detached or failed
+  asleep,  ///< waiting for a first backward pass at next to no cost
+  awake,   ///< recording in memory; no backward pass yet, so no file
+  recording,
+};
+
+struct Session {
+  explicit Session(record::Options options) : recorder(std::move(options)) {}
+
+  record::Recorder recorder;
+  Protocol protocol;
+  ProducerTable producers;
+  SequenceTable sequences;
+  AddressTable parameters;     ///< data address → parameter id
+  AddressTable gradients;      ///< data address of .grad → parameter id
+  AddressTable scale_tensors;  ///< data address of a loss scale → scaler id
+  std::atomic<std::int64_t> step{0};
+  std::atomic<bool> full_numerics{true};  ///< in the running step
+  std::atomic<bool> timed{true};          ///< ops of the running step are timed
+  std::atomic<double> numerics_weight{1};
+  std::atomic<std::int64_t> next_site{0};
+  std::atomic<std::int64_t> anomaly_order{0};
+  std::atomic<std::int64_t> events_before_backward{0};
+  std::atomic<std::int64_t> next_full_step{0};
+  std::atomic<std::int64_t> full_until{2};  ///< steps before this one are looked at in full
+  std::atomic<std::int64_t> bad_step{-1};   ///< latest step with a non-finite loss or gradient or a skip
+  std::atomic<std::int64_t> bad_steps{0};   ///< how many there were
+  std::atomic<std::int64_t> nonfinite_events{0};
+  std::mutex sites_mutex;
+  std::vector<SiteState*> sites;  ///< by id; guarded by sites_mutex
+
+  [[nodiscard]] trace::Level level() const noexcept { return recorder.options().level; }
+  [[nodiscard]] bool looks_at_outputs() const noexcept { return level() >= trace::Level::automatic; }
+  [[nodiscard]] bool looks_at_gradients() const noexcept { return level() >= trace::Level::grads; }
+};
+
+/// The session and state of this process. The session is null only while off.
+[[nodiscard]] State state() noexcept;
+[[nodiscard]] Session* session() noexcept;
+void set_state(State state) noexcept;
+void set_session(Session* session) noexcept;
+
+/// A new site; null when the table is full. Thread-safe.
+[[nodiscard]] SiteState* make_site(Session& session, const OpInfo* op, SiteState* parent, std::uint64_t key);
+[[nodiscard]] SiteState* site_by_id(Session& session, std::int64_t id);
+
+}  // namespace ampscope::observe

@@ -1,0 +1,234 @@
+#include "probe/observe/site_resolver.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/GradMode.h>
+
+#include "probe/observe/protocol_events.h"
+#include "probe/observe/python_frames.h"
+#include "probe/observe/tensor_access.h"
+
+namespace ampscope::observe {
+namespace {
+
+// One event in so many is checked against the interpreter's frames although the prediction fits.
+constexpr std::uint32_t verify_every = 64;
+constexpr std::size_t max_list_entries = 4;
+
+std::uint64_t combine(std::uint64_t a, std::uint64_t b) noexcept {
+  return mix_address(a ^ (b + 0x9e3779b97f4a7c15ULL + (a << 6) + (a >> 2)));
+}
+
+trace::TensorType describe_input(Session& session, const at::Tensor& tensor) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  trace::TensorType type = type_of(impl);
+  const void* address = address_of(impl);
+  type.parameter = parameter_at(session, address);
+  const ProducerTable::Entry producer = session.producers.find(address);
+  if (producer.known) type.producer = producer.site;
+  return type;
+}
+
+void describe_inputs(Session& session, trace::Site& site, const OpInfo& op, c10::ArrayRef<const c10::IValue> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const c10::IValue& value = inputs[i];
+    const std::string name = i < op.arguments.size() ? op.arguments[i] : "";
+    const auto scalar = [&](double number) {
+      site.scalars.push_back(number);
+      site.scalar_names.push_back(name);
+    };
+    if (value.isTensor()) {
+      const at::Tensor& tensor = value.toTensor();
+      if (!tensor.defined()) continue;
+      if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+        scalar(scalar_of(*tensor.unsafeGetTensorImpl()));
+      } else {
+        site.inputs.push_back(describe_input(session, tensor));
+      }
+    } else if (value.isTensorList()) {
+      const auto list = value.toListRef();
+      for (std::size_t k = 0; k < std::min(list.size(), max_list_entries); ++k) {
+        if (list[k].isTensor() && list[k].toTensor().defined()) {
+          site.inputs.push_back(describe_input(session, list[k].toTensor()));
+        }
+      }
+    } else if (value.isDouble()) {
+      scalar(value.toDouble());
+    } else if (value.isInt()) {
+      scalar(static_cast<double>(value.toInt()));
+    } else if (value.isBool()) {
+      scalar(value.toBool() ? 1 : 0);
+    }
+  }
+}
+
+SiteState* create(Session& session, ThreadState& thread, const Frame& frame, SiteState* parent, std::uint64_t key,
+                  c10::ArrayRef<const c10::IValue> inputs) {
+  SiteState* site = make_site(session, frame.op, parent, key);
+  if (!site) return nullptr;
+  site->phase = frame.phase;
+  trace::Site& d = *site->definition;
+  d.id = site->id;
+  d.parent = parent ? parent->id : trace::none;
+  d.kind = frame.kind == FrameKind::backward_node ? trace::SiteKind::backward_node
+           : frame.op->is_range()                 ? trace::SiteKind::range
+                                                  : trace::SiteKind::op;
+  d.phase = frame.phase;
+  d.name = frame.op->name;
+  d.overload = frame.op->overload;
+  d.thread = thread.slot;
+  d.autocast = frame.autocast;
+  d.autocast_dtype = frame.autocast ? frame.autocast_dtype : trace::DType::unknown;
+  d.autocast_device = frame.autocast ? (frame.autocast_on_cuda ? "cuda" : "cpu") : "";
+  d.grad_enabled = c10::GradMode::is_enabled();
+  d.in_recompute = frame.recompute;
+  describe_inputs(session, d, *frame.op, inputs);
+  // What it is computed in: its own first floating input, or that of the op of the same name inside it, which is what
+  // autocast called after its casts.
+  for (const trace::TensorType& input : d.inputs) {
+    if (trace::is_floating(input.dtype)) {
+      site->compute_dtype = input.dtype;
+      break;
+    }
+  }
+  if (parent && parent->op && parent->op->name == frame.op->name && site->compute_dtype != trace::DType::unknown) {
+    parent->compute_dtype = site->compute_dtype;
+  }
+  return site;
+}
+
+void place(Session& session, SiteState& site, PythonPlace&& where) {
+  trace::Site& d = *site.definition;
+  d.source = std::move(where.source);
+  d.stack = std::move(where.stack);
+  d.has_module = where.has_module;
+  d.module = std::move(where.module);
+  d.module_class = std::move(where.module_class);
+  d.api = std::move(where.api);
+  d.api_arguments = std::move(where.api_arguments);
+  site.api = d.api;
+  site.scales_loss = d.api == "GradScaler.scale" && site.op->meaning == Meaning::multiply;
+  const Meaning meaning = site.op->meaning;
+  if (meaning == Meaning::optimizer_range || meaning == Meaning::unscale || meaning == Meaning::update_scale) {
+    const std::lock_guard lock(session.protocol.mutex);
+    session.protocol.sources_by_site[site.id] = d.source;
+  }
+}
+
+/// Without Python: the module of the parameter that the op uses.
+void place_by_parameter(Session& session, SiteState& site, std::int64_t parameter) {
+  if (parameter < 0) return;
+  const std::lock_guard lock(session.protocol.mutex);
+  const trace::Parameter& p = session.protocol.parameters[static_cast<std::size_t>(parameter)];
+  trace::Site& d = *site.definition;
+  if (p.module.empty() && p.module_class.empty()) return;
+  d.has_module = true;
+  d.module = p.module;
+  d.module_class = p.module_class;
+}
+
+std::int64_t parameter_among(Session& session, c10::ArrayRef<const c10::IValue> inputs) {
+  for (const c10::IValue& value : inputs) {
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const std::int64_t parameter = parameter_at(session, address_of(*value.toTensor().unsafeGetTensorImpl()));
+    if (parameter >= 0) return parameter;
+  }
+  return trace::none;
+}
+
+SiteState* find_or_create(Session& session, ThreadState& thread, const Frame& frame, SiteState* parent,
+                          std::uint64_t full_key, std::uint64_t key, c10::ArrayRef<const c10::IValue> inputs,
+                          bool& created) {
+  created = false;
+  const auto found = thread.sites.find(full_key);
+  if (found != thread.sites.end()) return found->second;
+  SiteState* site = create(session, thread, frame, parent, key, inputs);
+  if (site) thread.sites.emplace(full_key, site);
+  created = site != nullptr;
+  return site;
+}
+
+}  // namespace
+
+SiteState* resolve_outer(Session& session, ThreadState& thread, const Frame& frame, std::uint64_t key,
+                         c10::ArrayRef<const c10::IValue> inputs) {
+  SiteState* predicted = thread.last_outer ? thread.last_outer->predicted_next : nullptr;
+  SiteState* parent = thread.depth >= 2 ? thread.frames[thread.depth - 2].site : nullptr;
+  const bool python = python_connected();
+  SiteState* site = nullptr;
+  // Without Python the place follows from the arguments, which costs less than being wrong.
+  if (python && predicted && predicted->key == key && predicted->parent == parent && thread.clock % verify_every != 0 &&
+      !session.full_numerics.load(std::memory_order_relaxed)) {
+    site = predicted;
+  } else {
+    bool created = false;
+    const std::uint64_t stack = python ? python_stack_hash() : 0;
+    if (stack != 0) {
+      site = find_or_create(session, thread, frame, parent, combine(combine(key, stack), parent ? parent->key : 0), key,
+                            inputs, created);
+      if (created) place(session, *site, python_place());
+    } else {
+      // A program in C++ has no frames to look at. The parameters it uses tell its layers apart, and what has none is
+      // told apart by the layer it follows.
+      const std::int64_t parameter = parameter_among(session, inputs);
+      if (parameter >= 0) thread.last_parameter = static_cast<std::uintptr_t>(parameter + 1);
+      site = find_or_create(session, thread, frame, parent, combine(combine(key, thread.last_parameter), 0x51), key,
+                            inputs, created);
+      if (created) place_by_parameter(session, *site, parameter);
+    }
+    if (created && site->op->is_range() && frame.kind == FrameKind::op) site->is_python_function = true;
+  }
+  if (site) {
+    if (thread.last_outer) thread.last_outer->predicted_next = site;
+    thread.last_outer = site;
+  }
+  return site;
+}
+
+SiteState* resolve_inner(Session& session, ThreadState& thread, const Frame& frame, SiteState& parent,
+                         std::uint64_t key, c10::ArrayRef<const c10::IValue> inputs) {
+  bool created = false;
+  const auto full_key = combine(combine(key, static_cast<std::uint64_t>(parent.id)), 0x1a);
+  return find_or_create(session, thread, frame, &parent, full_key, key, inputs, created);
+}
+
+SiteState* resolve_node(Session& session, ThreadState& thread, const Frame& frame, std::int64_t forward_site) {
+  bool created = false;
+  std::uint64_t key = combine(frame.op->id, static_cast<std::uint64_t>(forward_site + 1));
+  key = combine(key, frame.autocast ? 1 : 0);
+  if (frame.variable) key = combine(key, reinterpret_cast<std::uint64_t>(frame.variable));
+  SiteState* site = find_or_create(session, thread, frame, nullptr, combine(key, 0xb0), key, {}, created);
+  if (created) {
+    site->forward_site = forward_site;
+    site->definition->forward_site = forward_site;
+  }
+  return site;
+}
+
+void publish(Session& session, SiteState& site, c10::ArrayRef<c10::IValue> outputs) {
+  trace::Site& d = *site.definition;
+  for (const c10::IValue& value : outputs) {
+    if (value.isTensor() && value.toTensor().defined()) {
+      d.outputs.push_back(type_of(*value.toTensor().unsafeGetTensorImpl()));
+    } else if (value.isTensorList()) {
+      const auto list = value.toListRef();
+      for (std::size_t k = 0; k < std::min(list.size(), max_list_entries); ++k) {
+        if (list[k].isTensor() && list[k].toTensor().defined()) {
+          d.outputs.push_back(type_of(*list[k].toTensor().unsafeGetTensorImpl()));
+        }
+      }
+    }
+  }
+  if (site.compute_dtype == trace::DType::unknown) {
+    for (const trace::TensorType& output : d.outputs) {
+      if (trace::is_floating(output.dtype)) {
+        site.compute_dtype = output.dtype;
+        break;
+      }
+    }
+  }
+  d.compute_dtype = site.compute_dtype;
+  session.recorder.define(std::move(d));
+  site.definition.reset();
+}
+
+}  // namespace ampscope::observe

@@ -1,0 +1,33 @@
+// Looking at tensors without changing anything: no dispatcher call, no reference kept.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+#include <c10/core/TensorImpl.h>
+
+#include "probe/stats/tensor_view.h"
+#include "trace/model.h"
+
+namespace ampscope::observe {
+
+[[nodiscard]] trace::DType dtype_of(c10::ScalarType type) noexcept;
+[[nodiscard]] inline trace::DType dtype_of(const c10::TensorImpl& tensor) noexcept {
+  return dtype_of(c10::typeMetaToScalarType(tensor.dtype()));
+}
+
+/// Whether the values can be read here and now: in this process's memory, dense, initialised, not a wrapper
+/// (functorch, FakeTensor, DTensor), not lazily conjugated or negated.
+[[nodiscard]] bool readable(const c10::TensorImpl& tensor) noexcept;
+
+/// Address of the first element, null for a tensor without memory. Valid for any strided tensor, also of a device.
+[[nodiscard]] const void* address_of(const c10::TensorImpl& tensor) noexcept;
+
+/// A view of a readable tensor for the statistics kernels. False when it has too many dimensions.
+[[nodiscard]] bool view_of(const c10::TensorImpl& tensor, stats::TensorView& view) noexcept;
+
+/// Shape, type and device for the trace.
+[[nodiscard]] trace::TensorType type_of(const c10::TensorImpl& tensor);
+
+/// The only element of a readable tensor of one element; NaN when it is none.
+[[nodiscard]] double scalar_of(const c10::TensorImpl& tensor) noexcept;
+
+}  // namespace ampscope::observe

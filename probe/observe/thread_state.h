@@ -1,0 +1,118 @@
+// What a thread that runs ops carries along.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include "probe/observe/session.h"
+
+namespace ampscope::observe {
+
+using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+
+/// A tensor argument of a running op. The weak reference does not count as a use, so it changes nothing that autograd
+/// decides by use counts, and it tells whether the tensor is still there when the op ends.
+struct InputRef {
+  WeakTensor tensor{at::Tensor().getIntrusivePtr()};
+  const void* address = nullptr;
+  std::int16_t argument = 0;
+};
+
+enum class FrameKind : std::uint8_t {
+  op,
+  backward_node,
+  transparent,   ///< the engine's wrapper and ranges that only group: what is inside belongs to what is outside
+  closed_range,  ///< a range whose ops are its own: Optimizer.step, the data loader
+};
+
+/// An op, node or range that has started and not ended on this thread.
+struct Frame {
+  static constexpr std::size_t max_inputs = 8;
+
+  const void* function = nullptr;  ///< address of the RecordFunction: pairs start and end
+  FrameKind kind = FrameKind::op;
+  const OpInfo* op = nullptr;
+  SiteState* site = nullptr;  ///< null for transparent frames and when the site table is full
+  std::uint32_t start_clock = 0;
+  std::uint64_t start_ticks = 0;
+  trace::Phase phase = trace::Phase::other;
+  bool autocast = false;
+  trace::DType autocast_dtype = trace::DType::unknown;
+  bool autocast_on_cuda = false;
+  bool node_grad_mode = false;  ///< backward_node: whether grad mode was on at its start (create_graph)
+  bool in_engine = false;       ///< the engine's own frame: counts in engine_depth
+  bool recompute = false;       ///< an op run again inside backward (activation checkpointing)
+  bool python_inside = false;   ///< Python code of the user runs inside: an autograd.Function
+  bool keeps_inputs = false;
+  bool input_was_nonfinite = false;  ///< in-place op: its target was known to be non-finite before
+  std::uint8_t input_count = 0;
+  std::array<InputRef, max_inputs> inputs;
+  std::vector<c10::IValue> arguments;  ///< non-tensor arguments of an op that may have to be computed again
+  c10::IValue gradient_list;           ///< unscale: its gradients
+  trace::ScalerUpdate update;          ///< update_scale: what stood before
+  const c10::TensorImpl* scale_tensor = nullptr;
+  const c10::TensorImpl* tracker_tensor = nullptr;
+  const c10::TensorImpl* found_inf_tensor = nullptr;
+  double scale = 1;
+  std::int64_t optimizer = trace::none;
+  const c10::TensorImpl* variable = nullptr;  ///< node that accumulates a gradient: of this parameter
+};
+
+struct ThreadState {
+  static constexpr std::size_t max_depth = 128;
+
+  Session* session = nullptr;
+  std::uint8_t slot = 0;     ///< reused by later threads
+  bool busy = false;         ///< inside one of our own callbacks
+  std::uint32_t clock = 0;   ///< ops started
+  std::size_t depth = 0;     ///< frames in use
+  std::size_t overflow = 0;  ///< frames beyond max_depth
+  std::array<Frame, max_depth> frames;
+  std::unordered_map<std::uint64_t, SiteState*> sites;
+  SiteState* last_outer = nullptr;
+  record::FastLane* lane = nullptr;
+  stats::FlatStats scratch;
+  std::vector<trace::NonfiniteEvent> step_events;  ///< of the running step, written if it turns out bad
+  std::int64_t step_events_step = 0;
+
+  // Backward pass in progress on this thread.
+  bool in_backward = false;
+  int engine_depth = 0;  ///< frames of the engine that are open: more than one in a nested backward pass
+  SiteState* last_node = nullptr;
+  bool backward_root_pending = false;  ///< the root's own node has not been seen yet
+  bool backward_scaled = false;
+  bool backward_accumulated = false;
+  std::uint64_t backward_optimizers = 0;
+  bool backward_stale_nonfinite = false;
+  trace::DType backward_dtype = trace::DType::unknown;  ///< narrowest that gradients passed through
+
+  std::uintptr_t last_parameter = 0;  ///< parameter that an outermost op used last: tells sites apart without Python
+  double pending_loss = 0;
+  bool has_pending_loss = false;
+  // Optimizer.step range in progress on this thread.
+  int optimizer_ranges = 0;
+  std::int64_t range_parameter = trace::none;  ///< a parameter that its ops changed
+  std::uintptr_t range_object = 0;
+  std::string range_class;
+  double range_learning_rate = 0;
+  bool range_through_scaler = false;
+  bool range_fused = false;              ///< a fused kernel that takes found_inf ran in it
+  bool range_fused_skip = false;         ///< with found_inf set
+  bool step_applied_nonfinite = false;   ///< gradients checked before an optimizer's step were non-finite
+  const OpInfo* scaler_range = nullptr;  ///< innermost open "GradScaler.…" range (C++)
+  std::int64_t events = 0;
+  std::int64_t own_ticks = 0;
+
+  [[nodiscard]] Frame* top() noexcept { return depth > 0 ? &frames[depth - 1] : nullptr; }
+};
+
+/// State of the calling thread for the current session; null when out of memory.
+[[nodiscard]] ThreadState* thread_state(Session& session) noexcept;
+
+}  // namespace ampscope::observe

@@ -1,0 +1,111 @@
+#include "probe/record/step_ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ampscope::record {
+namespace {
+
+/// Events that may follow the last optimizer step of a step and still belong to it.
+bool trails(trace::EventKind kind) {
+  using trace::EventKind;
+  return kind == EventKind::schedule_step || kind == EventKind::gradient_clear || kind == EventKind::scale_read ||
+         kind == EventKind::gradient_read || kind == EventKind::gradient_write || kind == EventKind::parameter_write;
+}
+
+std::uint64_t hash_of(const std::vector<trace::ProtocolEvent>& events) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  const auto mix = [&hash](std::uint64_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL; };
+  for (const trace::ProtocolEvent& event : events) {
+    mix(static_cast<std::uint64_t>(event.kind));
+    mix(static_cast<std::uint64_t>(event.object));
+    mix(static_cast<std::uint64_t>(event.site));
+    mix(event.flags);
+    mix(event.optimizers);
+  }
+  return hash;
+}
+
+}  // namespace
+
+StepLedger::StepLedger() {
+  running_.reserve(max_events);
+  previous_.reserve(max_events);
+}
+
+void StepLedger::add(const trace::ProtocolEvent& event) {
+  if (previous_open_ && running_.empty() && trails(event.kind)) {
+    if (previous_.size() < max_events && (previous_.empty() || previous_.back() != event)) previous_.push_back(event);
+    return;
+  }
+  if (previous_open_) close_previous();
+  if (running_.size() >= max_events) return;
+  // A loop over parameters makes the same event many times over; one says it.
+  if (trails(event.kind) && !running_.empty() && running_.back() == event) return;
+  running_.push_back(event);
+}
+
+void StepLedger::amend(trace::EventKind kind, std::uint32_t flags, std::uint64_t optimizers) {
+  const auto found =
+      std::find_if(running_.rbegin(), running_.rend(), [kind](const auto& event) { return event.kind == kind; });
+  if (found == running_.rend()) return;
+  found->flags |= flags;
+  found->optimizers |= optimizers;
+}
+
+bool StepLedger::contains(trace::EventKind kind, std::int64_t object) const noexcept {
+  return std::any_of(running_.begin(), running_.end(),
+                     [&](const auto& event) { return event.kind == kind && event.object == object; });
+}
+
+bool StepLedger::contains(trace::EventKind kind) const noexcept {
+  return std::any_of(running_.begin(), running_.end(), [&](const auto& event) { return event.kind == kind; });
+}
+
+void StepLedger::end_step() {
+  if (previous_open_) close_previous();
+  previous_.swap(running_);
+  running_.clear();
+  previous_open_ = true;
+  ++step_;
+}
+
+void StepLedger::close_previous() {
+  closed_.push_back(close(step_ - 1, previous_));
+  previous_.clear();
+  previous_open_ = false;
+}
+
+StepLedger::Closed StepLedger::close(std::int64_t step, const std::vector<trace::ProtocolEvent>& events) {
+  Closed closed;
+  closed.step = step;
+  std::vector<trace::StepPattern>& candidates = patterns_[hash_of(events)];
+  for (const trace::StepPattern& pattern : candidates) {
+    if (pattern.events == events) {
+      closed.pattern = pattern.id;
+      return closed;
+    }
+  }
+  closed.pattern = next_pattern_++;
+  candidates.push_back({closed.pattern, events});
+  closed.new_pattern = candidates.back();
+  return closed;
+}
+
+std::vector<StepLedger::Closed> StepLedger::take_closed() {
+  return std::exchange(closed_, {});
+}
+
+std::vector<StepLedger::Closed> StepLedger::finish() {
+  if (previous_open_) close_previous();
+  const bool stepped = contains(trace::EventKind::optimizer_step) || contains(trace::EventKind::optimizer_skip) ||
+                       contains(trace::EventKind::scaler_update) || contains(trace::EventKind::parameter_write);
+  if (stepped) {
+    closed_.push_back(close(step_, running_));
+    ++step_;
+  }
+  running_.clear();
+  return std::exchange(closed_, {});
+}
+
+}  // namespace ampscope::record

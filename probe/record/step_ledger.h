@@ -1,0 +1,61 @@
+// The order of protocol events step by step, with the few sequences that repeat stored once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/model.h"
+
+namespace ampscope::record {
+
+/// Collects the events of the running step and of the one before it. Events that close a step's work (a schedule's
+/// step, zero_grad, reading the scale) come after its last optimizer step, so the finished step stays open for them
+/// until the next one begins its own protocol with a backward pass.
+///
+/// Not thread-safe: the caller holds its own lock.
+class StepLedger {
+ public:
+  /// A step whose events are complete.
+  struct Closed {
+    std::int64_t step = 0;
+    std::int64_t pattern = trace::none;
+    std::optional<trace::StepPattern> new_pattern;  ///< when this sequence was seen for the first time
+  };
+
+  StepLedger();
+
+  /// Number of the running step.
+  [[nodiscard]] std::int64_t step() const noexcept { return step_; }
+  void add(const trace::ProtocolEvent& event);
+  /// Adds flags and optimizers to the latest event of a kind in the running step; nothing when there is none.
+  void amend(trace::EventKind kind, std::uint32_t flags, std::uint64_t optimizers);
+  [[nodiscard]] bool contains(trace::EventKind kind, std::int64_t object) const noexcept;
+  [[nodiscard]] bool contains(trace::EventKind kind) const noexcept;
+  [[nodiscard]] const std::vector<trace::ProtocolEvent>& events() const noexcept { return running_; }
+
+  /// Ends the running step: its number rises. Nothing is closed yet, see above.
+  void end_step();
+  /// The steps that have become complete since the last call.
+  [[nodiscard]] std::vector<Closed> take_closed();
+  /// Closes what is open, at the end of a run. The running step counts only when an optimizer has stepped in it.
+  [[nodiscard]] std::vector<Closed> finish();
+
+ private:
+  Closed close(std::int64_t step, const std::vector<trace::ProtocolEvent>& events);
+  void close_previous();
+
+  // A program that calls something thousands of times a step has made its point by then.
+  static constexpr std::size_t max_events = 512;
+
+  std::int64_t step_ = 0;
+  std::vector<trace::ProtocolEvent> running_;
+  std::vector<trace::ProtocolEvent> previous_;
+  bool previous_open_ = false;
+  std::vector<Closed> closed_;
+  std::unordered_map<std::uint64_t, std::vector<trace::StepPattern>> patterns_;  ///< by hash
+  std::int64_t next_pattern_ = 0;
+};
+
+}  // namespace ampscope::record
