@@ -67,10 +67,10 @@ class Adapter:
         return function
 
     def abi_version(self) -> int:
-        return self._library.ampscope_abi_version()
+        return int(self._library.ampscope_abi_version())
 
     def torch_version(self) -> str:
-        return self._library.ampscope_torch_version().decode()
+        return str(self._library.ampscope_torch_version().decode())
 
     def attach(self) -> None:
         if self._library.ampscope_attach() != 0:
@@ -80,7 +80,7 @@ class Adapter:
         self._library.ampscope_detach(how.encode(), detail.encode(errors="replace") if detail is not None else None)
 
     def is_attached(self) -> bool:
-        return self._library.ampscope_is_attached() == 1
+        return bool(self._library.ampscope_is_attached())
 
     def mark_step(self) -> None:
         self._library.ampscope_mark_step()

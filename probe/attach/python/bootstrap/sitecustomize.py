@@ -5,14 +5,11 @@ has. It steps aside for that one before it ends: sys.path, sys.modules and error
 PYTHONPATH keeps the folder, so that the Python programs started by this one are observed as well.
 """
 
+import os
 import sys
 
 
-def _folder():
-    return __file__.rpartition("/")[0]
-
-
-def _observe(python_folder):
+def _observe(python_folder: str) -> None:
     """Imports the package from beside this folder; it waits for torch by itself and loads nothing before."""
     sys.path.insert(0, python_folder)
     try:
@@ -33,7 +30,7 @@ def _shadowed_spec():
     return None
 
 
-def _step_aside():
+def _step_aside() -> None:
     spec = _shadowed_spec()
     if spec is None:
         # What the import system itself says where there is none; `site` expects exactly this and stays silent.
@@ -46,10 +43,8 @@ def _step_aside():
     spec.loader.exec_module(module)
 
 
-def _main():
-    import os
-
-    folder = _folder()
+def _main() -> None:
+    folder = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != folder]
     if os.environ.get("AMPSCOPE_OUTPUT"):
         _observe(os.path.dirname(folder))
