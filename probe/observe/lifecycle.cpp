@@ -71,7 +71,7 @@ trace::RunInfo run_info(const record::Options& options) {
   run.start_time_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   run.torch_version = TORCH_VERSION;
-  if (const char* version = std::getenv("AMPSCOPE_PYTHON_VERSION")) run.python_version = version;
+  run.python_version = python_version();
   run.processor = processor_name(run.processor_features);
   run.devices = {"cpu"};
   run.threads = at::get_num_threads();
@@ -181,8 +181,9 @@ void give_up(const char* reason) noexcept {
 void flush_counts(Session& current, ThreadState& thread) noexcept {
   current.recorder.count_events(thread.events);
   thread.events = 0;
-  current.recorder.count_own_time(ticks_to_ns(static_cast<std::uint64_t>(thread.own_ticks)));
-  thread.own_ticks = 0;
+  current.recorder.count_own_time(ticks_to_ns(static_cast<std::uint64_t>(thread.own_ticks)),
+                                  ticks_to_ns(static_cast<std::uint64_t>(thread.own_ticks_full)));
+  thread.own_ticks = thread.own_ticks_full = 0;
 }
 
 }  // namespace ampscope::observe

@@ -119,7 +119,7 @@ void note_gradient_access(Session& session, ThreadState& thread, const Frame& fr
   }
   for (std::size_t i = 0; i < std::min<std::size_t>(inputs.size(), 4); ++i) {
     const at::Tensor* tensor = first_tensor(inputs[i]);
-    if (!tensor || session.gradients.find(address_of(*tensor->unsafeGetTensorImpl())) < 0) continue;
+    if (!tensor || gradient_at(session, address_of(*tensor->unsafeGetTensorImpl())) < 0) continue;
     const bool writes = frame.op->mutates_first && i == 0;
     if (writes && frame.op->values == Values::constant) {
       gradients_cleared(session, thread, frame.site->id);  // zero_, fill_
@@ -432,10 +432,12 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
 /// Marks the thread as inside our code, so that ops we cause are not observed, and counts the time we take.
 class Inside {
  public:
-  Inside(ThreadState& thread, bool timed) : thread_(thread), start_(timed ? ticks() : 0) { thread_.busy = true; }
+  Inside(ThreadState& thread, bool timed, bool full) : thread_(thread), start_(timed ? ticks() : 0), full_(full) {
+    thread_.busy = true;
+  }
   ~Inside() {
     thread_.busy = false;
-    if (start_) thread_.own_ticks += static_cast<std::int64_t>(ticks() - start_);
+    if (start_) (full_ ? thread_.own_ticks_full : thread_.own_ticks) += static_cast<std::int64_t>(ticks() - start_);
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
@@ -443,6 +445,7 @@ class Inside {
  private:
   ThreadState& thread_;
   std::uint64_t start_;
+  bool full_;
 };
 
 void on_start(const at::RecordFunction& function) {
@@ -459,7 +462,7 @@ void on_start(const at::RecordFunction& function) {
   if (!found || found->busy) return;
   ThreadState& thread = *found;
   const bool timed = s.timed.load(std::memory_order_relaxed);
-  const Inside inside(thread, timed);
+  const Inside inside(thread, timed, s.full_numerics.load(std::memory_order_relaxed));
   if (now != State::recording) {
     if (function.scope() == at::RecordScope::BACKWARD_FUNCTION) {
       if (!begin_recording(s)) return;
@@ -521,7 +524,7 @@ void on_end(const at::RecordFunction& function) {
   while (match > 0 && thread.frames[match - 1].function != &function)
     --match;
   if (match == 0) return;
-  const Inside inside(thread, s.timed.load(std::memory_order_relaxed));
+  const Inside inside(thread, s.timed.load(std::memory_order_relaxed), s.full_numerics.load(std::memory_order_relaxed));
   while (thread.depth > match)
     leave(thread, thread.frames[--thread.depth]);
   Frame& frame = thread.frames[thread.depth - 1];

@@ -76,7 +76,12 @@ void end_step(Session& session, ThreadState& thread) {
   }
   session.step.store(p.ledger.step(), std::memory_order_relaxed);
   plan_numerics(session, p.ledger.step());
-  session.timed.store(p.ledger.step() < 4 || p.ledger.step() % 16 == 0, std::memory_order_relaxed);
+  const bool full = session.full_numerics.load(std::memory_order_relaxed);
+  const bool timed = full || p.ledger.step() < 4 || p.ledger.step() % 16 == 0;
+  session.timed.store(timed, std::memory_order_relaxed);
+  session.recorder.count_step(full    ? record::StepCost::full
+                              : timed ? record::StepCost::timed
+                                      : record::StepCost::untimed);
 }
 
 void add_event(Session& session, ThreadState& thread, const trace::ProtocolEvent& event) {
@@ -104,6 +109,16 @@ std::int64_t new_optimizer(Session& session, const std::string& class_name) {
   p.optimizers.push_back(optimizer);
   session.recorder.define(optimizer);
   return optimizer.id;
+}
+
+std::int64_t new_scaler(Session& session, const std::string& implementation) {
+  Protocol& p = session.protocol;
+  trace::Scaler scaler;
+  scaler.id = static_cast<std::int64_t>(p.scalers.size());
+  scaler.implementation = implementation;
+  p.scalers.push_back(scaler);
+  session.recorder.define(scaler);
+  return scaler.id;
 }
 
 void complete_optimizer(Session& session, std::int64_t id, const std::string& class_name, bool fused,
@@ -183,8 +198,30 @@ std::int64_t parameter_of(Session& session, const c10::TensorImpl& leaf) {
   return parameter.id;
 }
 
-std::int64_t parameter_at(const Session& session, const void* address) noexcept {
-  return session.parameters.find(address);
+std::int64_t parameter_at(Session& session, const void* address) {
+  const std::int64_t parameter = session.parameters.find(address);
+  if (parameter < 0) return trace::none;
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  const auto index = static_cast<std::size_t>(parameter);
+  // The memory of a parameter that is gone serves other tensors.
+  return index < p.variables.size() && p.variables[index].expired() ? trace::none : parameter;
+}
+
+std::int64_t gradient_at(Session& session, const void* address) {
+  const std::int64_t parameter = session.gradients.find(address);
+  if (parameter < 0) return trace::none;
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  const auto index = static_cast<std::size_t>(parameter);
+  if (index >= p.variables.size()) return trace::none;
+  auto strong = p.variables[index].lock();
+  if (!strong) return trace::none;
+  const at::Tensor variable(std::move(strong));
+  // Gradients are freed and made anew in every step; their old memory serves other tensors in between.
+  const bool current =
+      variable.defined() && variable.grad().defined() && address_of(*variable.grad().unsafeGetTensorImpl()) == address;
+  return current ? parameter : trace::none;
 }
 
 std::int64_t owner_of(Session& session, std::int64_t parameter) {
@@ -267,12 +304,22 @@ void add_gradient_norm(Session& session, double sum_squares) {
   session.protocol.gradient_norm_known = true;
 }
 
-void loss_scaled(Session& session, ThreadState& thread, std::int64_t site) {
+void loss_scaled(Session& session, ThreadState& thread, std::int64_t site, const void* scale_tensor) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   p.scaler_in_use = true;
-  add_event(session, thread,
-            {.kind = EventKind::scale_loss, .object = p.scalers.empty() ? trace::none : 0, .site = site});
+  std::int64_t scaler = trace::none;
+  if (scale_tensor) {
+    const auto known = p.scaler_by_scale_tensor.find(scale_tensor);
+    if (known != p.scaler_by_scale_tensor.end()) {
+      scaler = known->second;
+    } else {
+      scaler = new_scaler(session, "");
+      p.scaler_by_scale_tensor[scale_tensor] = scaler;
+      session.scale_tensors.put(scale_tensor, scaler, 1);
+    }
+  }
+  add_event(session, thread, {.kind = EventKind::scale_loss, .object = scaler, .site = site});
 }
 
 void backward_begins(Session& session, ThreadState& thread, std::int64_t root_site, bool autocast,
@@ -359,23 +406,25 @@ void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate up
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   std::int64_t id = trace::none;
-  const auto known = object ? p.scaler_by_object.find(object) : p.scaler_by_object.end();
-  if (known != p.scaler_by_object.end()) {
+  if (const auto known = object ? p.scaler_by_object.find(object) : p.scaler_by_object.end();
+      known != p.scaler_by_object.end()) {
     id = known->second;
-  } else if (!object) {
-    const auto by_tensor = p.scaler_by_scale_tensor.find(scale_tensor);
-    if (by_tensor != p.scaler_by_scale_tensor.end()) id = by_tensor->second;
+  } else if (const auto by_tensor = p.scaler_by_scale_tensor.find(scale_tensor);
+             by_tensor != p.scaler_by_scale_tensor.end()) {
+    // Memory of a scaler that is gone may have become the scale of a new one.
+    const bool told_otherwise =
+        object && std::any_of(p.scaler_by_object.begin(), p.scaler_by_object.end(),
+                              [&](const auto& entry) { return entry.second == by_tensor->second; });
+    if (!told_otherwise) id = by_tensor->second;
   }
-  if (id < 0) {
-    trace::Scaler scaler;
-    scaler.id = static_cast<std::int64_t>(p.scalers.size());
-    scaler.implementation = implementation;
-    const auto source = p.sources_by_site.find(site);
+  if (id < 0) id = new_scaler(session, implementation);
+  if (object) p.scaler_by_object[object] = id;
+  trace::Scaler& scaler = p.scalers[static_cast<std::size_t>(id)];
+  const auto source = p.sources_by_site.find(site);
+  if (scaler.implementation.empty() || (!scaler.source.known() && source != p.sources_by_site.end())) {
+    if (scaler.implementation.empty()) scaler.implementation = implementation;
     if (source != p.sources_by_site.end()) scaler.source = source->second;
-    p.scalers.push_back(scaler);
     session.recorder.define(scaler);
-    id = scaler.id;
-    if (object) p.scaler_by_object[object] = id;
   }
   p.scaler_by_scale_tensor[scale_tensor] = id;
   session.scale_tensors.put(scale_tensor, id, 1);

@@ -14,8 +14,10 @@ namespace ampscope::observe {
 
 /// Id of the parameter that a leaf tensor is, made at first sight.
 [[nodiscard]] std::int64_t parameter_of(Session& session, const c10::TensorImpl& leaf);
-/// Id of the parameter whose memory this is, none if it is no known parameter's.
-[[nodiscard]] std::int64_t parameter_at(const Session& session, const void* address) noexcept;
+/// Id of the parameter whose memory this is, none if it is no living parameter's.
+[[nodiscard]] std::int64_t parameter_at(Session& session, const void* address);
+/// Id of the parameter whose gradient stands at this address now, none if that is no gradient (any more).
+[[nodiscard]] std::int64_t gradient_at(Session& session, const void* address);
 
 /// Optimizer that is known to own a parameter, none if none is.
 [[nodiscard]] std::int64_t owner_of(Session& session, std::int64_t parameter);
@@ -35,7 +37,8 @@ void forget_fresh_gradient(Session& session, std::int64_t parameter);
 /// Adds one gradient's sum of squares to the norm of the running step.
 void add_gradient_norm(Session& session, double sum_squares);
 
-void loss_scaled(Session& session, ThreadState& thread, std::int64_t site);
+/// `scale_tensor`: address of the scale that the loss was multiplied with, null if it cannot be told.
+void loss_scaled(Session& session, ThreadState& thread, std::int64_t site, const void* scale_tensor);
 void backward_begins(Session& session, ThreadState& thread, std::int64_t root_site, bool autocast,
                      trace::DType autocast_dtype, bool create_graph);
 void backward_ends(Session& session, ThreadState& thread);

@@ -180,6 +180,13 @@ bool python_connected() noexcept {
   return connected.load(std::memory_order_acquire);
 }
 
+std::string python_version() {
+  const char* (*version)() = nullptr;
+  if (!python_connected() || !find(version, "Py_GetVersion")) return "";
+  const std::string text = version();
+  return text.substr(0, text.find(' '));
+}
+
 std::uint64_t python_stack_hash() noexcept {
   if (!thread_runs_python()) return 0;
   const Interpreter interpreter;

@@ -27,6 +27,8 @@ struct PythonPlace {
 /// Looks the functions up. False when this process has no Python or one too old (before 3.10).
 bool python_connect() noexcept;
 [[nodiscard]] bool python_connected() noexcept;
+/// "3.11.7"; empty without Python.
+[[nodiscard]] std::string python_version();
 
 /// A number that is equal for the same line reached through the same calls and the same modules, and 0 when the calling
 /// thread runs no Python code. Takes the interpreter's lock.

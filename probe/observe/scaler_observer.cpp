@@ -77,7 +77,7 @@ void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
     for (const c10::IValue& entry : list.toListRef()) {
       if (!entry.isTensor() || !entry.toTensor().defined()) continue;
       const at::Tensor& gradient = entry.toTensor();
-      const std::int64_t parameter = session.gradients.find(address_of(*gradient.unsafeGetTensorImpl()));
+      const std::int64_t parameter = gradient_at(session, address_of(*gradient.unsafeGetTensorImpl()));
       if (parameter < 0) continue;
       if (first_parameter < 0) first_parameter = parameter;
       if (session.looks_at_gradients()) record_gradient(session, thread, parameter, gradient, frame.scale);
@@ -137,7 +137,10 @@ void note_loss_scaling(Session& session, ThreadState& thread, const Frame& frame
     frame.site->scales_loss = true;
     if (frame.site->api.empty() && frame.site->definition) frame.site->definition->api = "GradScaler.scale";
   }
-  loss_scaled(session, thread, frame.site->id);
+  const c10::TensorImpl* factor = tensor_impl(inputs, 1);
+  if (!factor || factor->requires_grad() || factor->numel() != 1) factor = tensor_impl(inputs, 0);
+  const bool is_factor = factor && !factor->requires_grad() && factor->numel() == 1;
+  loss_scaled(session, thread, frame.site->id, is_factor ? address_of(*factor) : nullptr);
 }
 
 void note_scale_assignment(Session& session, ThreadState& thread, const Frame& frame,

@@ -107,7 +107,8 @@ struct ThreadState {
   bool step_applied_nonfinite = false;   ///< gradients checked before an optimizer's step were non-finite
   const OpInfo* scaler_range = nullptr;  ///< innermost open "GradScaler.…" range (C++)
   std::int64_t events = 0;
-  std::int64_t own_ticks = 0;
+  std::int64_t own_ticks = 0;       ///< spent in our callbacks in timed steps
+  std::int64_t own_ticks_full = 0;  ///< the same in steps with full numerics
 
   [[nodiscard]] Frame* top() noexcept { return depth > 0 ? &frames[depth - 1] : nullptr; }
 };

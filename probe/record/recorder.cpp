@@ -484,7 +484,14 @@ trace::RecorderStatus Recorder::status() const {
   status.events_seen = events_seen_.load(std::memory_order_relaxed);
   status.sites_dropped = sites_dropped_.load(std::memory_order_relaxed);
   status.elapsed_ns = monotonic_ns() - first_step_time_ns_.load(std::memory_order_relaxed);
-  status.own_time_ns = own_time_ns_.load(std::memory_order_relaxed);
+  // One ordinary step in sixteen is timed and stands for the others.
+  const std::int64_t timed = timed_steps_.load(std::memory_order_relaxed);
+  const double scale =
+      timed > 0 ? static_cast<double>(ordinary_steps_.load(std::memory_order_relaxed)) / static_cast<double>(timed)
+                : 1.0;
+  status.own_time_ns =
+      own_time_full_ns_.load(std::memory_order_relaxed) +
+      static_cast<std::int64_t>(static_cast<double>(own_time_ordinary_ns_.load(std::memory_order_relaxed)) * scale);
   status.trace_bytes = static_cast<std::int64_t>(writer_.bytes_written());
   {
     std::lock_guard lock(lanes_mutex_);

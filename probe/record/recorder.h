@@ -29,6 +29,9 @@ enum class Series : std::uint32_t { loss, gradient_norm, learning_rate, step_tim
 using Definition = std::variant<trace::Site, trace::Parameter, trace::Optimizer, trace::Scaler, trace::Schedule,
                                 trace::StepPattern, trace::NonfiniteEvent, trace::FlightRecord, trace::HiddenRegion>;
 
+/// What is known of our own time in a step.
+enum class StepCost : std::uint8_t { untimed, timed, full };
+
 class Recorder {
  public:
   explicit Recorder(Options options);
@@ -68,8 +71,14 @@ class Recorder {
   SiteCounterTable& counters() noexcept { return counters_; }
   void count_events(std::int64_t events) noexcept { events_seen_.fetch_add(events, std::memory_order_relaxed); }
   void count_dropped_site() noexcept { sites_dropped_.fetch_add(1, std::memory_order_relaxed); }
-  void count_own_time(std::int64_t nanoseconds) noexcept {
-    own_time_ns_.fetch_add(nanoseconds, std::memory_order_relaxed);
+  /// Time spent in our callbacks: in timed ordinary steps, and in steps with full numerics (which are all timed).
+  void count_own_time(std::int64_t ordinary_ns, std::int64_t full_ns) noexcept {
+    own_time_ordinary_ns_.fetch_add(ordinary_ns, std::memory_order_relaxed);
+    own_time_full_ns_.fetch_add(full_ns, std::memory_order_relaxed);
+  }
+  void count_step(StepCost cost) noexcept {
+    if (cost == StepCost::timed) timed_steps_.fetch_add(1, std::memory_order_relaxed);
+    if (cost != StepCost::full) ordinary_steps_.fetch_add(1, std::memory_order_relaxed);
   }
 
   [[nodiscard]] const Options& options() const noexcept { return options_; }
@@ -109,7 +118,10 @@ class Recorder {
   SiteCounterTable counters_;
   std::atomic<std::int64_t> events_seen_{0};
   std::atomic<std::int64_t> sites_dropped_{0};
-  std::atomic<std::int64_t> own_time_ns_{0};
+  std::atomic<std::int64_t> own_time_ordinary_ns_{0};
+  std::atomic<std::int64_t> own_time_full_ns_{0};
+  std::atomic<std::int64_t> timed_steps_{0};
+  std::atomic<std::int64_t> ordinary_steps_{0};
   std::atomic<std::int64_t> steps_{0};
   std::atomic<std::int64_t> first_step_time_ns_{0};
 
