@@ -1,8 +1,4 @@
-# What `cmake --install` and pip put where. The command looks for the probe in ../lib/ampscope beside its own folder, whatever
-# the distribution calls its library folder.
-
-include(GNUInstallDirs)
-set(ampscope_install_lib lib/ampscope)
+# What `cmake --install` and pip put into the places that AmpscopeLayout names, besides the command itself.
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -18,7 +14,7 @@ if(TARGET ampscope_probe)
   install(TARGETS ampscope_probe_torch${AMPSCOPE_TORCH_VERSION} LIBRARY DESTINATION ${ampscope_install_lib})
 endif()
 install(DIRECTORY ${ampscope_python} DESTINATION ${ampscope_install_lib} PATTERN __pycache__ EXCLUDE)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/probe/api/ampscope DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/probe/api/ampscope DESTINATION ${ampscope_install_include})
 
 configure_file(${PROJECT_SOURCE_DIR}/cmake/ampscopeConfig.cmake.in ${CMAKE_BINARY_DIR}/ampscopeConfig.cmake @ONLY)
 include(CMakePackageConfigHelpers)
