@@ -1,5 +1,7 @@
 """Trains a small transformer on the characters of a book in mixed precision on the CPU."""
 
+# expect: quiet
+
 from __future__ import annotations
 
 import argparse

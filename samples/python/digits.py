@@ -1,5 +1,7 @@
 """Trains a classifier of handwritten digits in mixed precision on the CPU."""
 
+# expect: quiet
+
 from __future__ import annotations
 
 import argparse

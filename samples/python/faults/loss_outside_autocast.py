@@ -4,7 +4,8 @@
 
 import torch
 from torch import nn
-from training import Batch, Training, cross_entropy
+from torch.nn import functional as F
+from training import Batch, Training
 
 
 def train_step(t: Training, batches: list[Batch]) -> float:
@@ -13,7 +14,7 @@ def train_step(t: Training, batches: list[Batch]) -> float:
     for batch in batches:
         with torch.autocast("cpu", dtype=t.dtype):
             logits = t.model(batch.inputs)
-        loss = cross_entropy(logits, batch.targets) / len(batches)  # <- call
+        loss = F.cross_entropy(logits.flatten(0, -2), batch.targets.flatten()) / len(batches)  # <- loss
         t.scaler.scale(loss).backward()
         total += loss.item()
     t.scaler.unscale_(t.optimizer)
