@@ -12,10 +12,29 @@ namespace ampscope::stats {
 namespace {
 
 // Best first.
-const KernelPath* const paths[] = {&scalar_path};
+const KernelPath* const paths[] = {
+#if defined(AMPSCOPE_X86_KERNELS)
+    &avx512_path, &avx2_path,
+#endif
+    &scalar_path};
 
+// The compiler's run-time library has asked cpuid, and the system whether it keeps the registers, once at load time.
 bool runs_here(const KernelPath& path) {
-  return &path == &scalar_path;
+#if defined(AMPSCOPE_X86_KERNELS)
+  __builtin_cpu_init();
+  if (&path == &avx2_path || &path == &avx512_path) {
+    // Every processor with AVX2 and FMA also has F16C, POPCNT and BMI, and some compilers cannot ask for F16C.
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2")) {
+      return false;
+    }
+  }
+  if (&path == &avx512_path) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  }
+#endif
+  static_cast<void>(path);
+  return true;
 }
 
 const KernelPath& choose() {
