@@ -37,6 +37,29 @@ std::vector<Candidate> candidates(const TraceView& view, std::int64_t step) {
   return result;
 }
 
+/// Adds what this step's own calls say about where their inputs came from: the graph of producers is that of each site's
+/// first call, and a program takes other ways later (a term of the loss that begins at step 1000).
+void connect_by_events(const TraceView& view, std::span<const Candidate> candidates, std::vector<bool>& feeds) {
+  const auto feeds_loss = [&](const Site* site) {
+    for (; site != nullptr && site->kind == trace::SiteKind::op; site = view.parent(*site)) {
+      if (feeds[static_cast<std::size_t>(site->id)]) return true;
+    }
+    return false;
+  };
+  for (std::size_t i = candidates.size(); i-- > 0;) {
+    const Candidate& candidate = candidates[i];
+    if (candidate.backward() || !feeds_loss(candidate.site)) continue;
+    for (const trace::WitnessTensor& input : candidate.event->inputs) {
+      if (input.stats.nonfinite() == 0) continue;
+      const Site* producer = view.site(input.type.producer);
+      for (; producer != nullptr && producer->kind == trace::SiteKind::op; producer = view.parent(*producer)) {
+        feeds[static_cast<std::size_t>(producer->id)] = true;
+      }
+    }
+    feeds[static_cast<std::size_t>(candidate.site->id)] = true;
+  }
+}
+
 /// The earliest forward call that the loss depends on. Without a graph of producers, the earliest whose result
 /// gradients can flow through.
 const Candidate* first_before_loss(const TraceView& view, std::span<const Candidate> candidates, std::int64_t step) {
@@ -47,6 +70,7 @@ const Candidate* first_before_loss(const TraceView& view, std::span<const Candid
     for (std::size_t i = 0; i < reached.size(); ++i)
       feeds[i] = feeds[i] || reached[i];
   }
+  connect_by_events(view, candidates, feeds);
   const Candidate* first_with_gradient = nullptr;
   const Candidate* first = nullptr;
   const Candidate* first_passing = nullptr;
