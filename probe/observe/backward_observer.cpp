@@ -135,7 +135,7 @@ void end_backward(Session& session, ThreadState& thread) {
 void note_loss(Session& session, ThreadState& thread, const c10::IValue& root) {
   if (!root.isTensor() || !root.toTensor().defined()) return;
   const c10::TensorImpl& impl = *root.toTensor().unsafeGetTensorImpl();
-  if (impl.numel() != 1 || !impl.requires_grad() || !readable(impl)) return;
+  if (!readable(impl) || impl.numel() != 1 || !impl.requires_grad()) return;
   const double loss = scalar_of(impl);
   loss_seen(session, thread, loss);
   if (!std::isfinite(loss)) settle_events(session, thread);

@@ -1,6 +1,7 @@
 #include "probe/observe/nonfinite.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "probe/observe/protocol_events.h"
@@ -41,6 +42,18 @@ void write(Session& session, trace::NonfiniteEvent&& event) {
   if (session.nonfinite_events.fetch_add(1, std::memory_order_relaxed) < max_events_a_run) {
     session.recorder.define(std::move(event));
   }
+}
+
+/// Whether a number among the arguments is non-finite itself.
+bool constant_is_nonfinite(const Frame& frame) {
+  for (const c10::IValue& value : frame.arguments) {
+    if (value.isDouble() && !std::isfinite(value.toDouble())) return true;
+  }
+  for (std::uint8_t i = 0; i < frame.input_count; ++i) {
+    const auto strong = frame.inputs[i].tensor.lock();
+    if (strong && strong->is_wrapped_number() && !std::isfinite(scalar_of(*strong))) return true;
+  }
+  return false;
 }
 
 bool step_is_known_bad(const Session& session, std::int64_t step) {
@@ -88,6 +101,8 @@ void nonfinite_output(Session& session, ThreadState& thread, const Frame& frame,
   if (site.last_event_step == step && site.events_written > 0) return;  // Once a site and step.
   if (thread.step_events.size() >= events_allowed(session)) return;
   site.last_event_step = step;
+
+  if (constant_is_nonfinite(frame)) return;  // The program asked for it: a mask, the start of a running maximum.
 
   trace::NonfiniteEvent event;
   event.order = session.anomaly_order.fetch_add(1, std::memory_order_relaxed);

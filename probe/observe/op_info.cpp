@@ -277,6 +277,7 @@ OpInfo make(const char* name, const char* overload, std::uint32_t id) {
   const auto handle = c10::Dispatcher::singleton().findSchema({info.name, info.overload});
   if (!handle) return info;
   info.has_schema = true;
+  info.composite = handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   const c10::FunctionSchema& schema = handle->schema();
   bool first = true;
   for (const c10::Argument& argument : schema.arguments()) {

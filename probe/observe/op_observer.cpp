@@ -213,6 +213,28 @@ const Frame* enclosing(const ThreadState& thread) noexcept {
   return nullptr;
 }
 
+/// Tensors that stand for others: a compiler's, without values, or wrappers around real ones.
+enum class Stand : std::uint8_t { real, fake, wrapper };
+
+Stand stand_of(Inputs inputs) {
+  Stand stand = Stand::real;
+  for (const c10::IValue& value : inputs) {
+    const at::Tensor* tensor = first_tensor(value);
+    if (!tensor) continue;
+    const c10::TensorImpl& impl = *tensor->unsafeGetTensorImpl();
+    if (impl.is_meta() || impl.has_symbolic_sizes_strides() ||
+        (impl.has_storage() && impl.unsafe_storage().device_type() == c10::DeviceType::Meta)) {
+      return Stand::fake;
+    }
+    if (impl.is_python_dispatch() || impl.key_set().has(c10::DispatchKey::FuncTorchBatched) ||
+        impl.key_set().has(c10::DispatchKey::FuncTorchGradWrapper) ||
+        impl.key_set().has(c10::DispatchKey::Functionalize)) {
+      stand = Stand::wrapper;
+    }
+  }
+  return stand;
+}
+
 void start_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
   const Inputs inputs = function.inputs();
   if (frame.op->meaning == Meaning::evaluate_function) {
@@ -221,6 +243,17 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
     frame.in_engine = true;
     ++thread.engine_depth;
     return;
+  }
+  switch (stand_of(inputs)) {
+    case Stand::fake:
+      frame.kind = FrameKind::ignored;
+      return;
+    case Stand::wrapper:
+      // What it does to the real tensors follows inside it.
+      frame.kind = FrameKind::transparent;
+      return;
+    case Stand::real:
+      break;
   }
   if (frame.op->meaning == Meaning::hidden_region) frame.kind = FrameKind::transparent;
   if (thread.in_backward && thread.engine_depth == 0) end_backward(session, thread);
@@ -325,6 +358,12 @@ bool narrows(const Frame& frame, trace::DType result) {
   return false;
 }
 
+/// Where the values come from that an op moves: copy_ moves its second argument into its first.
+ProducerTable::Entry source_of(const Session& session, const Frame& frame) {
+  const std::size_t source = frame.op->values == Values::casts && frame.op->mutates_first ? 1 : 0;
+  return source < frame.input_count ? session.producers.find(frame.inputs[source].address) : ProducerTable::Entry{};
+}
+
 void end_output(Session& session, ThreadState& thread, Frame& frame, const at::Tensor& tensor, bool& bad, bool& nan) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   const void* address = address_of(impl);
@@ -332,7 +371,9 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
   const trace::DType dtype = dtype_of(impl);
   ProducerTable::Entry entry = session.producers.find(address);
   const bool made_inside = entry.known && entry.thread == thread.slot && entry.clock > frame.start_clock;
-  if (made_inside) return;  // An op in this one has made it and has been looked at.
+  // Looked at already when the op consists of others, or is the one that autocast calls again. Any other op may have
+  // let an inner one prepare the memory (addmm copies the bias there first) before its own kernel wrote to it.
+  if (made_inside && (frame.op->composite || frame.op->is_range() || frame.same_op_inside)) return;
   const Values values = frame.op->values;
   if (values == Values::uninitialised) {
     session.producers.forget(address);
@@ -343,8 +384,7 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
   made.clock = thread.clock;
   made.thread = thread.slot;
   if (values == Values::views || values == Values::passes) {
-    const ProducerTable::Entry from =
-        frame.input_count > 0 ? session.producers.find(frame.inputs[0].address) : ProducerTable::Entry{};
+    const ProducerTable::Entry from = source_of(session, frame);
     if (values == Values::views) {
       // A view of memory nobody was seen to write stays unknown, so that data are told from results.
       if (!from.known) return;
@@ -358,7 +398,7 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
   const bool looked_at = session.looks_at_outputs() && trace::is_floating(dtype) && readable(impl) &&
                          (values == Values::computes || (values == Values::casts && narrows(frame, dtype)));
   if (values == Values::casts && !looked_at && frame.input_count > 0) {
-    const ProducerTable::Entry from = session.producers.find(frame.inputs[0].address);
+    const ProducerTable::Entry from = source_of(session, frame);
     made.external = !from.known || from.external;
     made.nonfinite = from.nonfinite;
   }
@@ -423,6 +463,9 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
   } else if (!thread.step_events.empty() || session.bad_step.load(std::memory_order_relaxed) >= 0) {
     settle_events(session, thread);
   }
+  if (thread.depth >= 2 && thread.frames[thread.depth - 2].op == frame.op) {
+    thread.frames[thread.depth - 2].same_op_inside = true;
+  }
   if (frame.op->meaning == Meaning::unscale) end_unscale(session, thread, frame);
   if (frame.op->meaning == Meaning::update_scale) end_update(session, thread, frame);
   if (frame.op->meaning == Meaning::hidden_region) end_range(session, thread, frame);
@@ -485,6 +528,7 @@ void on_start(const at::RecordFunction& function) {
   frame.autocast_dtype = trace::DType::unknown;
   frame.recompute = false;
   frame.in_engine = false;
+  frame.same_op_inside = false;
   frame.python_inside = false;
   frame.node_grad_mode = false;
   frame.input_was_nonfinite = false;
@@ -493,6 +537,10 @@ void on_start(const at::RecordFunction& function) {
   frame.start_clock = thread.clock++;
   frame.start_ticks = timed || frame.op->meaning == Meaning::hidden_region ? ticks() : 0;
   ++thread.events;
+  if (thread.depth > 1 && thread.frames[thread.depth - 2].kind == FrameKind::ignored) {
+    frame.kind = FrameKind::ignored;
+    return;
+  }
   switch (function.scope()) {
     case at::RecordScope::BACKWARD_FUNCTION:
       start_node(s, thread, frame, function);
@@ -528,6 +576,10 @@ void on_end(const at::RecordFunction& function) {
   while (thread.depth > match)
     leave(thread, thread.frames[--thread.depth]);
   Frame& frame = thread.frames[thread.depth - 1];
+  if (frame.kind == FrameKind::ignored) {
+    --thread.depth;
+    return;
+  }
   switch (function.scope()) {
     case at::RecordScope::BACKWARD_FUNCTION:
       end_node(s, thread, frame);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "probe/observe/python_frames.h"
 #include "probe/observe/tensor_access.h"
 
 namespace ampscope::observe {
@@ -159,6 +160,10 @@ const Protocol::Name* name_of(const Protocol& p, const c10::TensorImpl& leaf, co
   return address && found != p.names_by_data.end() ? &found->second : nullptr;
 }
 
+std::int64_t element_count(const c10::TensorImpl& tensor) {
+  return tensor.has_symbolic_sizes_strides() ? 0 : tensor.numel();
+}
+
 std::uint32_t autocast_flags(bool autocast, trace::DType dtype) {
   if (!autocast) return 0;
   std::uint32_t flags = flag::autocast;
@@ -176,14 +181,14 @@ std::int64_t parameter_of(Session& session, const c10::TensorImpl& leaf) {
   if (const std::int64_t known = session.parameters.find(address); known >= 0) {
     const trace::Parameter& parameter = p.parameters[static_cast<std::size_t>(known)];
     // Memory is reused when a model is replaced; another shape is another parameter.
-    if (parameter.count == leaf.numel() && parameter.dtype == dtype_of(leaf)) return known;
+    if (parameter.count == element_count(leaf) && parameter.dtype == dtype_of(leaf)) return known;
   }
   const trace::TensorType type = type_of(leaf);
   trace::Parameter parameter;
   parameter.id = static_cast<std::int64_t>(p.parameters.size());
   parameter.dtype = type.dtype;
   parameter.shape = type.shape;
-  parameter.count = leaf.numel();
+  parameter.count = element_count(leaf);
   parameter.device = type.device;
   if (const Protocol::Name* name = name_of(p, leaf, address)) {
     parameter.name = name->name;
@@ -289,7 +294,7 @@ void forget_fresh_gradient(Session& session, std::int64_t parameter) {
 bool is_scale_tensor(Session& session, const c10::IValue& value) {
   if (!value.isTensor() || !value.toTensor().defined()) return false;
   const c10::TensorImpl& impl = *value.toTensor().unsafeGetTensorImpl();
-  if (impl.numel() != 1) return false;
+  if (!readable(impl) || impl.numel() != 1) return false;
   return session.scale_tensors.find(address_of(impl)) >= 0;
 }
 
@@ -492,13 +497,34 @@ void optimizer_stepped(Session& session, ThreadState& thread, std::int64_t optim
   if (!p.explicit_steps && !p.scaler_in_use && optimizer == p.primary_optimizer) end_step(session, thread);
 }
 
+namespace {
+
+bool schedule_place_known(Session& session, std::uintptr_t object) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  const auto known = p.schedule_by_object.find(object);
+  return known != p.schedule_by_object.end() && p.schedules[static_cast<std::size_t>(known->second)].source.known();
+}
+
+}  // namespace
+
 void schedule_stepped(Session& session, ThreadState& thread, std::uintptr_t object, const std::string& class_name,
                       std::uintptr_t optimizer_object, bool from_constructor) {
   Protocol& p = session.protocol;
+  PythonPlace place;
+  if (!from_constructor && python_connected() && !schedule_place_known(session, object)) place = python_place();
   const std::lock_guard lock(p.mutex);
   auto known = p.schedule_by_object.find(object);
+  if (known != p.schedule_by_object.end() && !place.source.file.empty()) {
+    trace::Schedule& schedule = p.schedules[static_cast<std::size_t>(known->second)];
+    if (!schedule.source.known()) {
+      schedule.source = place.source;
+      session.recorder.define(schedule);
+    }
+  }
   if (known == p.schedule_by_object.end()) {
     trace::Schedule schedule;
+    if (!from_constructor) schedule.source = place.source;
     schedule.id = static_cast<std::int64_t>(p.schedules.size());
     schedule.name = class_name;
     const auto optimizer = p.optimizer_by_object.find(optimizer_object);

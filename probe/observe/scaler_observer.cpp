@@ -138,8 +138,11 @@ void note_loss_scaling(Session& session, ThreadState& thread, const Frame& frame
     if (frame.site->api.empty() && frame.site->definition) frame.site->definition->api = "GradScaler.scale";
   }
   const c10::TensorImpl* factor = tensor_impl(inputs, 1);
-  if (!factor || factor->requires_grad() || factor->numel() != 1) factor = tensor_impl(inputs, 0);
-  const bool is_factor = factor && !factor->requires_grad() && factor->numel() == 1;
+  const auto may_be_scale = [](const c10::TensorImpl* t) {
+    return t && !t->has_symbolic_sizes_strides() && t->numel() == 1 && !t->requires_grad();
+  };
+  if (!may_be_scale(factor)) factor = tensor_impl(inputs, 0);
+  const bool is_factor = may_be_scale(factor);
   loss_scaled(session, thread, frame.site->id, is_factor ? address_of(*factor) : nullptr);
 }
 
@@ -149,7 +152,7 @@ void note_scale_assignment(Session& session, ThreadState& thread, const Frame& f
   const c10::IValue& value = outputs[0];
   if (!value.isTensor() || !value.toTensor().defined()) return;
   const c10::TensorImpl& impl = *value.toTensor().unsafeGetTensorImpl();
-  if (impl.numel() != 1 || !is_scale_tensor(session, value)) return;
+  if (!is_scale_tensor(session, value)) return;
   trace::ScalerUpdate update;
   update.assigned = true;
   update.scale_after = static_cast<float>(scalar_of(impl));

@@ -62,8 +62,9 @@ bool readable(const c10::TensorImpl& tensor) noexcept {
 const void* address_of(const c10::TensorImpl& tensor) noexcept {
   if (tensor.layout() != c10::kStrided || !tensor.has_storage()) return nullptr;
   // data() of the const storage does not materialise a copy-on-write storage.
+  if (tensor.has_symbolic_sizes_strides() || tensor.is_python_dispatch()) return nullptr;
   const auto* base = static_cast<const char*>(tensor.unsafe_storage().data());
-  if (!base || tensor.has_symbolic_sizes_strides() || !tensor.dtype_initialized()) return nullptr;
+  if (!base || !tensor.dtype_initialized()) return nullptr;
   return base + tensor.storage_offset() * static_cast<std::int64_t>(tensor.itemsize());
 }
 

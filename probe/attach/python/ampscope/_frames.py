@@ -113,7 +113,7 @@ def _number(value: Any) -> float | None:
 
 
 def _is_library(filename: str) -> bool:
-    return filename.startswith((_TORCH, _OWN)) or filename.startswith("<frozen")
+    return filename.startswith((_TORCH, _OWN, "<frozen", "<ampscope"))
 
 
 def describe() -> tuple[Line, list[Line], bool, str, str, str, list[tuple[str, float]]]:
