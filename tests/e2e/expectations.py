@@ -4,7 +4,7 @@
     # expect: quiet                             nothing of warning or error
     # note: AMP301                              an info that must be there as well
     # levels: grads auto full                   where that holds (default: auto, full)
-    # arguments: --steps 60      # environment: NAME=value NAME=value      # needs: g++      # exit: 3
+    # arguments: --steps 60      # environment: NAME=value NAME=value      # needs: g++ python:timm      # exit: 3
     # launch: torch.distributed.run --nproc-per-node 2      a module that starts the program (python -m …)
     # traces: 2                                 files that the run leaves (default 1)
 
