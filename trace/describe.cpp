@@ -115,6 +115,7 @@ void describe_contents(const Trace& trace, std::vector<Fact>& out) {
   facts.add("operators", amount(trace.sites.size(), "site"));
   facts.add("parameters", amount(trace.parameters.size(), "parameter"));
   std::vector<std::string> names;
+  names.reserve(trace.optimizers.size() + trace.scalers.size());
   for (const auto& optimizer : trace.optimizers)
     names.push_back(optimizer.name);
   facts.add("optimizers", joined(names, ", "));

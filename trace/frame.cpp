@@ -134,10 +134,12 @@ FrameProbe probe_frame(std::string_view input, std::uint64_t max_content) noexce
   }
   if (content == ZSTD_CONTENTSIZE_UNKNOWN || content > max_content) return probe;
   probe.content = content;
-  const std::size_t size = ZSTD_findFrameCompressedSize(input.data(), input.size());
+  // It walks from block to block, and not beyond what this frame can take.
+  const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(input.size(), max_frame_size(content)));
+  const std::size_t size = ZSTD_findFrameCompressedSize(input.data(), most);
   if (ZSTD_isError(size) == 0) {
     probe.size = size;
-    if (size <= max_frame_size(content)) probe.state = FrameState::complete;
+    probe.state = FrameState::complete;
     return probe;
   }
   if (ZSTD_getErrorCode(size) == ZSTD_error_srcSize_wrong && input.size() < max_frame_size(content)) {

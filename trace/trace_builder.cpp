@@ -181,13 +181,12 @@ void TraceBuilder::add_record(std::string_view record) {
   DecodeContext context{memory_, limits_.depth};
   std::uint64_t rows = 1;
   const bool read = (this->*handle)(*fields, context, rows);
-  const std::string name = "a record of kind \"" + std::string(kind->string) + "\" ";
   if (context.too_much) {
-    damaged(name + "takes more memory than a file of this size can need");
+    damaged("takes more memory than a file of this size can need", kind->string);
   } else if (!read) {
-    damaged(name + "has a field of a wrong type");
+    damaged("has a field of a wrong type", kind->string);
   } else if (context.damaged) {
-    damaged(name + "has a value that is out of range");
+    damaged("has a value that is out of range", kind->string);
   }
   if (read) {
     ++trace_.damage.records_read;
@@ -203,9 +202,11 @@ void TraceBuilder::count(std::string_view kind, std::uint64_t rows, std::size_t 
   found->bytes += bytes;
 }
 
-void TraceBuilder::damaged(const std::string& what) {
+void TraceBuilder::damaged(std::string_view what, std::string_view kind) {
   ++trace_.damage.records_damaged;
-  if (trace_.damage.reason.empty()) trace_.damage.reason = what;
+  if (!trace_.damage.reason.empty()) return;
+  if (!kind.empty()) trace_.damage.reason = "a record of kind \"" + std::string(kind) + "\" ";
+  trace_.damage.reason += what;
 }
 
 void TraceBuilder::order_step_runs() {

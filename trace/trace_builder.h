@@ -28,7 +28,7 @@ class TraceBuilder {
   static Handler handler(std::string_view kind) noexcept;
   void add_record(std::string_view record);
   void count(std::string_view kind, std::uint64_t rows, std::size_t bytes);
-  void damaged(const std::string& what);
+  void damaged(std::string_view what, std::string_view kind = {});
   void order_step_runs();
 
   template <auto Member>
