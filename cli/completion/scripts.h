@@ -1,0 +1,16 @@
+// Completion scripts, made from the options the command really has.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace ampscope::cli {
+
+[[nodiscard]] std::string bash_completion(const CLI::App& app);
+[[nodiscard]] std::string zsh_completion(const CLI::App& app);
+[[nodiscard]] std::string fish_completion(const CLI::App& app);
+
+}  // namespace ampscope::cli
