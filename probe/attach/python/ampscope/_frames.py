@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -50,6 +51,19 @@ _APIS: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
     ("jit/_trace.py", "trace"): ("jit.trace", ()),
     ("distributed/optim/zero_redundancy_optimizer.py", "step"): ("ZeroRedundancyOptimizer.step", ()),
 }
+
+
+def _hide_from_compiler(*functions: Callable[..., Any]) -> None:
+    """Keeps torch.compile away: it looks at every Python frame that begins while a compiled function runs, also ours."""
+    try:
+        from torch._C._dynamo import eval_frame
+
+        skip = eval_frame._FrameAction.SKIP
+        strategy = eval_frame._FrameExecStrategy(skip, skip)  # of the frame itself and of all it calls
+        for function in functions:
+            eval_frame.set_code_exec_strategy(function.__code__, strategy)
+    except (ImportError, AttributeError):  # a torch that compiles otherwise: it may warn once, nothing else
+        pass
 
 
 class _Names:
@@ -143,7 +157,7 @@ def describe() -> tuple[Line, list[Line], bool, str, str, str, list[tuple[str, f
                         value = _number(_local(frame, name))
                         if value is not None and all(name != other for other, _ in arguments):
                             arguments.append((name, value))
-        else:
+        elif filename != __file__:
             line = (filename, frame.f_lineno or 0, code.co_name)
             if not source[0]:
                 source = line
@@ -158,7 +172,7 @@ def describe() -> tuple[Line, list[Line], bool, str, str, str, list[tuple[str, f
 
 
 def scaler_call() -> tuple[int, int, str, str]:
-    """Identity and class of the GradScaler at work on this thread and of the optimizer it works on; zeros if unknown."""
+    """Identity and class of the GradScaler at work here, and of the optimizer it works on; zeros if unknown."""
     frame: FrameType | None = sys._getframe(1)
     scaler: Any = None
     optimizer: Any = None
@@ -177,3 +191,6 @@ def scaler_call() -> tuple[int, int, str, str]:
         f"{type(scaler).__module__}.{type(scaler).__qualname__}" if scaler is not None else "",
         type(optimizer).__name__ if optimizer is not None else "",
     )
+
+
+_hide_from_compiler(describe, scaler_call)
