@@ -54,7 +54,7 @@ _APIS: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
 
 
 def _hide_from_compiler(*functions: Callable[..., Any]) -> None:
-    """Keeps torch.compile away: it looks at every Python frame that begins while a compiled function runs, also ours."""
+    """Keeps torch.compile away, which looks at every Python frame that begins while a compiled function runs."""
     try:
         from torch._C._dynamo import eval_frame
 
