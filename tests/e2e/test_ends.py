@@ -21,6 +21,17 @@ class EndsTest(AttachCase):
         self.assertEqual(status, report["run"]["exit_status"])
         return watched
 
+    def dies(self, how: str, status: int) -> None:
+        """Ends in a way that lets nothing run any more: what is older than a moment must be there all the same."""
+        each_step = AT_STEP_8 + "time.sleep(2.5); " + how
+        self.write("train.py", training(before="import os, signal, time", each_step=each_step))
+        self.unchanged(PYTHON, "train.py", status=status)
+        self.assertEqual(["run.ampscope"], self.names())
+        run = self.report()["run"]
+        self.assertEqual(status, run["exit_status"])
+        self.assertIn(run["steps"], (8, 9))
+        self.info()
+
     def test_exit_status(self):
         self.ends("sys.exit(3)", 3)
 
@@ -37,7 +48,7 @@ class EndsTest(AttachCase):
         self.ends("os._exit(4)", 4)
 
     def test_termination(self):
-        self.ends("os.kill(os.getpid(), signal.SIGTERM)", 143)
+        self.dies("os.kill(os.getpid(), signal.SIGTERM)", 143)
 
     def test_termination_that_the_program_handles(self):
         before = """
@@ -50,26 +61,13 @@ class EndsTest(AttachCase):
         self.ends("os.kill(os.getpid(), signal.SIGINT)", 130)
 
     def test_kill(self):
-        # Nothing can be written any more at that point; what was complete before must be there.
-        self.write(
-            "train.py",
-            training(
-                before="import os, signal, time",
-                each_step=AT_STEP_8 + "time.sleep(3); os.kill(os.getpid(), signal.SIGKILL)",
-            ),
-        )
-        self.unchanged(PYTHON, "train.py", status=137)
-        self.assertEqual(["run.ampscope"], self.names())
-        run = self.report()["run"]
-        self.assertEqual(137, run["exit_status"])
-        self.assertGreaterEqual(run["steps"], 8)
-        self.info()
+        self.dies("os.kill(os.getpid(), signal.SIGKILL)", 137)
 
     def test_abort(self):
-        self.ends("os.abort()", 134)
+        self.dies("os.abort()", 134)
 
     def test_crash(self):
-        self.ends("import ctypes; ctypes.string_at(0)", 139)
+        self.dies("import ctypes; ctypes.string_at(0)", 139)
 
     def test_interrupt_of_the_whole_group(self):
         """Ctrl-C reaches the command and the program alike; the command waits for the program and reports."""

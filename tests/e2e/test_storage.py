@@ -39,8 +39,21 @@ class StorageTest(AttachCase):
         self.assertEqual(1, len(told), ended.stderr)
 
     def test_read_only_folder(self):
-        watched = self.goes_on(self.mounted("ro,size=1m"))
-        self.assert_told_once(watched, "Read-only", "read-only", "cannot be written")
+        """The command says so before it starts anything; a program that attaches by itself goes on without."""
+        folder = self.mounted("ro,size=1m")
+        trace = folder / "run.ampscope"
+        self.write("train.py", training())
+        refused = harness.execute_watched([PYTHON, "train.py"], trace, self.folder)
+        self.assertEqual((125, ""), (refused.status, refused.stdout))
+        self.assert_told_once(refused, "Read-only file system")
+
+        plain = self.plain(PYTHON, "train.py")
+        libraries = Path(harness.COMMAND).parent.parent / "lib" / "ampscope" / "python"
+        attached = self.plain(
+            PYTHON, "-c", "import ampscope\n" + training(), PYTHONPATH=str(libraries), AMPSCOPE_OUTPUT=str(trace)
+        )
+        self.assertEqual((0, plain.stdout), (attached.status, attached.stdout), attached.stderr)
+        self.assert_told_once(attached, "ampscope")
 
     def test_full_disk_from_the_start(self):
         folder = self.mounted("size=64k")
@@ -49,7 +62,7 @@ class StorageTest(AttachCase):
         self.assert_told_once(watched, "No space left")
 
     def test_disk_that_fills_up(self):
-        folder = self.mounted("size=16k")
+        folder = self.mounted("size=4k")
         watched = self.goes_on(folder)
         self.assert_told_once(watched, "No space left")
         # What was written while there was room can be read.

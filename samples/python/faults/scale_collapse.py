@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from training import Batch, Training, cross_entropy
 
-STEPS = 100
+STEPS = 50
 
 
 def penalty_weight(step: int) -> float:
