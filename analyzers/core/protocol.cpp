@@ -40,9 +40,12 @@ void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& sta
     case EventKind::backward:
       if ((event.flags & event_flag::gradients_only) != 0) break;
       for (std::size_t i = 0; i < state.optimizers.size(); ++i) {
-        if ((event.optimizers >> i & 1U) == 0) continue;
+        const bool named = (event.optimizers >> i & 1U) != 0;
+        const bool possible = event.optimizers == 0 && i < view.trace().optimizers.size();
+        if (!named && !possible) continue;
         state.optimizers[i] = {};
         state.optimizers[i].present = true;
+        state.optimizers[i].certain = named || view.trace().optimizers.size() == 1;
         state.optimizers[i].scaled = (event.flags & event_flag::scaled) != 0;
       }
       break;

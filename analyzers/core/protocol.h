@@ -16,8 +16,10 @@ namespace ampscope::analyzers {
 
 /// Of the gradients of one optimizer's parameters.
 struct GradientState {
-  bool present = false;     ///< a backward pass reached them since they were cleared
-  bool scaled = false;      ///< the last such pass started from a scaled loss
+  bool present = false;  ///< a backward pass reached them since they were cleared
+  bool certain = false;  ///< that pass is known to have reached them: until an optimizer's parameters are known, in the
+                         ///< first step, every optimizer may have been reached
+  bool scaled = false;   ///< the last such pass started from a scaled loss
   bool unscaled = false;    ///< GradScaler divided them since
   bool scale_read = false;  ///< the program read the scale since: it may divide by itself
   bool norm_read = false;   ///< their norm was taken since

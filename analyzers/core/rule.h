@@ -42,7 +42,7 @@ enum class Stream : std::uint8_t {
   numerics,   ///< full statistics of operator outputs on sampled steps (auto and higher)
 };
 
-/// A number that people can set for a rule: `--set AMP202.ratio=2` or ampscope.toml.
+/// A number of a rule that people can set (AnalysisOptions::parameters).
 struct ParameterSpec {
   const char* name;
   double default_value;

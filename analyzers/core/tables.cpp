@@ -153,7 +153,7 @@ std::vector<std::string> overflowed_parameters(const TraceView& view, std::int64
   const auto share = [&](const trace::NonfiniteGradient* gradient) {
     const trace::Parameter* const parameter = view.parameter(gradient->parameter);
     const double count = parameter != nullptr && parameter->count > 0 ? static_cast<double>(parameter->count) : 1.0;
-    return static_cast<double>(gradient->count) / count;
+    return static_cast<double>(gradient->nan + gradient->infinite) / count;
   };
   std::stable_sort(worst.begin(), worst.end(), [&](const auto* a, const auto* b) { return share(a) > share(b); });
   if (worst.size() > parameters_per_skip) worst.resize(parameters_per_skip);

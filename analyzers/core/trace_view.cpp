@@ -312,30 +312,55 @@ std::int64_t TraceView::count_events(EventKind kind) const noexcept {
   return index < event_counts_.size() ? event_counts_[index] : 0;
 }
 
+std::vector<bool> TraceView::loss_makers() const {
+  std::vector<bool> makes_loss(trace_->sites.size(), false);
+  std::vector<std::int64_t> open(loss_sites_);
+  while (!open.empty()) {
+    const std::int64_t current = open.back();
+    open.pop_back();
+    if (makes_loss[static_cast<std::size_t>(current)]) continue;
+    for_each_level(current, [&](std::int64_t level) { makes_loss[static_cast<std::size_t>(level)] = true; });
+    // A term of a loss that is non-finite makes the loss so: sums and products with scalars are followed upwards.
+    const std::string_view base = base_name(trace_->sites[static_cast<std::size_t>(current)].name);
+    if (base != "mul" && base != "add" && base != "sub" && base != "rsub" && base != "div" && base != "neg") continue;
+    for (const std::int64_t producer : producers(current)) {
+      const Site& made_by = trace_->sites[static_cast<std::size_t>(producer)];
+      const bool scalar = std::any_of(made_by.outputs.begin(), made_by.outputs.end(),
+                                      [](const trace::TensorType& output) { return output.shape.empty(); });
+      if (scalar && made_by.phase != trace::Phase::backward) open.push_back(producer);
+    }
+  }
+  return makes_loss;
+}
+
 void TraceView::index_outcomes() {
   for (const std::int64_t step : skipped_steps_)
     outcomes_[step].skipped = true;
   for (const trace::NonfiniteGradient& gradient : trace_->nonfinite_gradients) {
     outcomes_[gradient.step].gradients_nonfinite = true;
   }
-  for (const trace::SeriesPoint& point : trace_->series) {
-    // A wide window does not say in which of its steps the loss was bad; the events below do.
-    if (point.name == "loss" && point.nonfinite > 0 && point.first_step == point.last_step) {
-      outcomes_[point.first_step].loss_nonfinite = true;
-    }
-  }
-  std::vector<bool> makes_loss(trace_->sites.size(), false);
-  for (const std::int64_t loss : loss_sites_) {
-    for_each_level(loss, [&](std::int64_t level) { makes_loss[static_cast<std::size_t>(level)] = true; });
-  }
+  std::set<std::int64_t> overflowed_by_scaling;
+  const std::vector<bool> makes_loss = loss_makers();
   for (const trace::NonfiniteEvent& event : trace_->nonfinite_events) {
     if (site(event.site) == nullptr || !makes_loss[static_cast<std::size_t>(event.site)]) continue;
     // A finite loss that overflows when the scaler multiplies it is the scaler's affair, like a gradient that does.
     if (event.kind == trace::OriginKind::producer && is_scaling_site(event.site)) {
       outcomes_[event.step].gradients_nonfinite = true;
+      overflowed_by_scaling.insert(event.step);
     } else {
       outcomes_[event.step].loss_nonfinite = true;
     }
+  }
+  for (const trace::SeriesPoint& point : trace_->series) {
+    // A wide window does not say in which of its steps the loss was bad; the events above do. What is recorded is the
+    // value that backward started from, so a loss that overflowed by scaling alone is in it as well.
+    if (point.name == "loss" && point.nonfinite > 0 && point.first_step == point.last_step &&
+        !overflowed_by_scaling.contains(point.first_step)) {
+      outcomes_[point.first_step].loss_nonfinite = true;
+    }
+  }
+  for (const trace::SeriesPoint& point : trace_->series) {
+    if (point.name == "loss" && point.nonfinite > 0 && point.first_step != point.last_step) attribute_loss(point);
   }
   for (const trace::StepRun& run : trace_->step_runs) {
     bool flagged = false;
@@ -359,6 +384,18 @@ void TraceView::index_outcomes() {
       if (it->second.gradients_nonfinite && !rewritten && !it->second.skipped) it->second.applied_nonfinite = true;
     }
   }
+}
+
+void TraceView::attribute_loss(const trace::SeriesPoint& window) {
+  // With no more bad steps in the window than non-finite losses, each of them has one.
+  std::int64_t bad = 0;
+  const auto first = outcomes_.lower_bound(window.first_step);
+  const auto last = outcomes_.upper_bound(window.last_step);
+  for (auto it = first; it != last; ++it)
+    bad += it->second.bad() ? 1 : 0;
+  if (bad > window.nonfinite) return;
+  for (auto it = first; it != last; ++it)
+    it->second.loss_nonfinite = it->second.loss_nonfinite || it->second.bad();
 }
 
 StepOutcome TraceView::outcome(std::int64_t step) const noexcept {
@@ -404,15 +441,13 @@ bool TraceView::weights_of(DType dtype) const noexcept {
 
 std::string TraceView::precision() const {
   std::string text;
-  std::string device;
   for (const PrecisionUse& use : forward_precision_) {
     if (!use.autocast) continue;
     const std::string dtype = trace::short_dtype_name(use.dtype);
     if (text.find(dtype) != std::string::npos) continue;
     text += (text.empty() ? "" : " and ") + dtype;
-    if (device.empty()) device = use.device;
   }
-  if (!text.empty()) return text + " autocast" + (device.empty() ? "" : " on " + device);
+  if (!text.empty()) return text + " autocast";  // on which device, RunSummary::device says
   for (const DType half : {DType::float16, DType::bfloat16}) {
     if (weights_of(half)) return std::string(trace::short_dtype_name(half)) + " weights";
   }

@@ -142,6 +142,9 @@ class TraceView {
   void index_steps();
   void index_values();
   void index_outcomes();
+  /// Sites whose non-finite result makes the loss non-finite, by site id.
+  [[nodiscard]] std::vector<bool> loss_makers() const;
+  void attribute_loss(const trace::SeriesPoint& window);
   /// A site, the operators around it and those inside it: they make and take the same tensors.
   template <typename Visit>
   void for_each_level(std::int64_t site, Visit visit) const;

@@ -63,11 +63,13 @@ std::vector<ChainLink> build_chain(const TraceView& view, const Origin& origin, 
   for (const trace::NonfiniteEvent* event : view.nonfinite_events(step))
     seen.emplace(event->site, event);
   if (origin.outcome.loss_nonfinite && origin.phase != trace::Phase::backward) {
+    std::vector<std::int64_t> way = way_to_loss(view, origin.event->site);
+    // What a person calls the loss is the value before it was scaled.
+    if (way.size() > 2 && view.is_scaling_site(way.back())) way.pop_back();
+    std::int64_t loss = way.empty() ? trace::none : way.back();
     std::vector<std::int64_t> between;
-    std::int64_t loss = trace::none;
-    for (const std::int64_t site : way_to_loss(view, origin.event->site)) {
-      if (view.is_loss_site(site)) loss = site;
-      if (site != origin.event->site && !view.is_loss_site(site) && seen.contains(site)) between.push_back(site);
+    for (const std::int64_t site : way) {
+      if (site != origin.event->site && site != loss && seen.contains(site)) between.push_back(site);
     }
     if (between.size() > most_links_between) between.resize(most_links_between);
     for (const std::int64_t site : between)
@@ -96,8 +98,9 @@ std::vector<ChainLink> build_chain(const TraceView& view, const Origin& origin, 
 
   const auto gradients = view.nonfinite_gradients(step);
   if (!gradients.empty()) {
-    const trace::NonfiniteGradient& worst = **std::max_element(
-        gradients.begin(), gradients.end(), [](const auto* a, const auto* b) { return a->count < b->count; });
+    const trace::NonfiniteGradient& worst =
+        **std::max_element(gradients.begin(), gradients.end(),
+                           [](const auto* a, const auto* b) { return a->nan + a->infinite < b->nan + b->infinite; });
     ChainLink link;
     link.step = step;
     link.op = "gradient";
@@ -106,7 +109,7 @@ std::vector<ChainLink> build_chain(const TraceView& view, const Origin& origin, 
       link.module = parameter->name;
       link.dtype = parameter->dtype;
     }
-    link.nonfinite = worst.count;
+    link.nonfinite = worst.nan + worst.infinite;
     link.note = gradients.size() == 1 ? "gradient" : "gradient, and " + std::to_string(gradients.size() - 1) + " more";
     chain.push_back(std::move(link));
   }

@@ -32,9 +32,13 @@ std::vector<Intent> judge_intent(const TraceView& view, std::span<const trace::N
   std::vector<Intent> intents;
   intents.reserve(events.size());
   std::set<std::int64_t> meant;  // sites whose output carries only what is meant
-  const auto is_meant = [&](const trace::WitnessTensor& input) {
+  const auto is_meant = [&](const trace::NonfiniteEvent& event, const trace::WitnessTensor& input) {
     const std::int64_t producer = input.type.producer;
     if (meant.contains(producer)) return true;
+    // Written by something that was not seen: -inf and nothing else is what masks are made of.
+    if (event.kind == trace::OriginKind::input) {
+      return input.type.parameter == trace::none && only_negative_infinity(input.stats);
+    }
     if (const trace::Site* const made_by = view.site(producer); made_by != nullptr) {
       if (writes_constant(made_by->name)) return only_negative_infinity(input.stats);
       return false;
@@ -52,7 +56,7 @@ std::vector<Intent> judge_intent(const TraceView& view, std::span<const trace::N
       for (const trace::WitnessTensor& input : event->inputs) {
         if (input.stats.nonfinite() == 0) continue;
         any_input = true;
-        all_meant = all_meant && is_meant(input);
+        all_meant = all_meant && is_meant(*event, input);
       }
       if (makes_it_on_purpose(*event, *site) && (!any_input || all_meant)) {
         intent = Intent::intended;

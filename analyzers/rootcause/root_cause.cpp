@@ -37,8 +37,8 @@ std::vector<Candidate> candidates(const TraceView& view, std::int64_t step) {
   return result;
 }
 
-/// Adds what this step's own calls say about where their inputs came from: the graph of producers is that of each site's
-/// first call, and a program takes other ways later (a term of the loss that begins at step 1000).
+/// Adds what this step's own calls say about where their inputs came from: the graph of producers is that of each
+/// site's first call, and a program takes other ways later (a term of the loss that begins at step 1000).
 void connect_by_events(const TraceView& view, std::span<const Candidate> candidates, std::vector<bool>& feeds) {
   const auto feeds_loss = [&](const Site* site) {
     for (; site != nullptr && site->kind == trace::SiteKind::op; site = view.parent(*site)) {
@@ -60,17 +60,9 @@ void connect_by_events(const TraceView& view, std::span<const Candidate> candida
   }
 }
 
-/// The earliest forward call that the loss depends on. Without a graph of producers, the earliest whose result
-/// gradients can flow through.
-const Candidate* first_before_loss(const TraceView& view, std::span<const Candidate> candidates, std::int64_t step) {
-  std::vector<bool> feeds(view.trace().sites.size(), false);
-  for (const trace::ProtocolEvent& event : view.events(step)) {
-    if (event.kind != trace::EventKind::backward || view.site(event.site) == nullptr) continue;
-    const std::vector<bool> reached = view.ancestors(event.site);
-    for (std::size_t i = 0; i < reached.size(); ++i)
-      feeds[i] = feeds[i] || reached[i];
-  }
-  connect_by_events(view, candidates, feeds);
+/// The earliest forward call among those that `feeds` marks (by site id): one in which something began before one that
+/// only passed it on. Without a graph of producers, the earliest whose result gradients can flow through.
+const Candidate* first_among(std::span<const Candidate> candidates, const std::vector<bool>& feeds) {
   const Candidate* first_with_gradient = nullptr;
   const Candidate* first = nullptr;
   const Candidate* first_passing = nullptr;
@@ -84,6 +76,18 @@ const Candidate* first_before_loss(const TraceView& view, std::span<const Candid
   }
   if (first_passing != nullptr) return first_passing;
   return first_with_gradient != nullptr ? first_with_gradient : first;
+}
+
+const Candidate* first_before_loss(const TraceView& view, std::span<const Candidate> candidates, std::int64_t step) {
+  std::vector<bool> feeds(view.trace().sites.size(), false);
+  for (const trace::ProtocolEvent& event : view.events(step)) {
+    if (event.kind != trace::EventKind::backward || view.site(event.site) == nullptr) continue;
+    const std::vector<bool> reached = view.ancestors(event.site);
+    for (std::size_t i = 0; i < reached.size(); ++i)
+      feeds[i] = feeds[i] || reached[i];
+  }
+  connect_by_events(view, candidates, feeds);
+  return first_among(candidates, feeds);
 }
 
 /// A forward call with a non-finite result that the derivative computed at `site` works with.
@@ -198,9 +202,11 @@ std::optional<Origin> origin_in(const TraceView& view, std::span<const SkipAnaly
   const Candidate* const partner = birth->scaling ? nullptr : forward_partner(view, all, *birth->site);
   // A derivative that met a non-finite saved value is the victim of the forward call that made it.
   if (partner != nullptr && birth->event->kind == OriginKind::propagator) {
-    return make_origin(view, *partner, step, all.size());
+    const Candidate* const first = first_among(all, view.ancestors(partner->site->id));
+    return make_origin(view, *first, step, all.size());
   }
-  if (by_design(scalers, step) && depends_on_scale(*birth)) return std::nullopt;
+  // The scale's own overflow: harmless one by one, and where it does not end the scale itself is what to talk about.
+  if (outcome.skipped && depends_on_scale(*birth)) return std::nullopt;
   Origin origin = make_origin(view, *birth, step, all.size());
   if (partner != nullptr) origin.forward_event = partner->event;
   return origin;

@@ -62,7 +62,7 @@ SkipAnalysis analyze_skips(const TraceView& view, std::int64_t scaler, const Ski
 
   const std::size_t settled = settling_end(updates, limits.settled_after);
   const bool ever_settled = settled < updates.size();
-  result.settled_scale = ever_settled ? updates[settled]->scale_before : updates.back()->scale_after;
+  result.settled_scale = ever_settled ? updates[settled]->scale_before : result.first_scale;
   if (ever_settled) result.settled_step = updates[settled]->step;
 
   std::size_t scattered = 0;  // settling skips with a good update just before them
@@ -111,12 +111,12 @@ SkipAnalysis analyze_skips(const TraceView& view, std::int64_t scaler, const Ski
       static_cast<std::size_t>(std::count_if(updates.end() - static_cast<std::ptrdiff_t>(tail), updates.end(),
                                              [](const trace::ScalerUpdate* update) { return update->found_inf != 0; }));
   const bool nothing_but_skips = tail >= 8 && skipped_at_end == tail;
-  if (nothing_but_skips && !result.collapsed && !ever_settled) {
+  if (nothing_but_skips && !ever_settled) {
     // Not one good update: no scale was found at all.
     result.collapsed = true;
     result.skip_period = 1;
-    for (std::size_t i = 0; i < result.skips.size(); ++i) {
-      if (result.skips[i].kind == SkipKind::settling) result.skips[i].kind = SkipKind::collapse;
+    for (Skip& skip : result.skips) {
+      if (skip.kind == SkipKind::settling) skip.kind = SkipKind::collapse;
     }
   }
   if (result.collapsed) {

@@ -43,7 +43,7 @@ struct SkipAnalysis {
   std::int64_t updates = 0;
   std::vector<Skip> skips;
   double first_scale = 0;
-  double settled_scale = 0;                 ///< when the settling ended; the last one when it never did
+  double settled_scale = 0;                 ///< when the settling ended; the first one when it never did
   std::int64_t settled_step = trace::none;  ///< first step of the stretch without skips that ended it; none: never
   double lowest_scale = 0;
   double last_scale = 0;

@@ -1,0 +1,104 @@
+#include <array>
+
+#include <fmt/format.h>
+
+#include "analyzers/core/numbers.h"
+#include "analyzers/core/rule_context.h"
+#include "analyzers/rootcause/evidence.h"
+
+namespace ampscope::analyzers {
+
+namespace {
+
+/// No element of the exact product can be larger: number of terms times the largest factors, plus what is added.
+std::optional<double> largest_possible(const Origin& origin) {
+  const auto terms = inner_dimension(*origin.site, *origin.event);
+  if (!terms) return std::nullopt;
+  double product = static_cast<double>(*terms);
+  double added = 0;
+  int factors = 0;
+  for (const trace::WitnessTensor& input : origin.event->inputs) {
+    if (!trace::is_floating(input.type.dtype)) continue;
+    if (!input.looked_at) return std::nullopt;
+    if (input.type.shape.size() >= 2) {
+      product *= input.stats.absmax;
+      ++factors;
+    } else {
+      added += input.stats.absmax;
+    }
+  }
+  // With three matrices one may be added, not multiplied; then the bound is not one.
+  if (factors != 2) return std::nullopt;
+  return product + added;
+}
+
+Claim claim(const RuleContext&, const Origin& origin) {
+  if (origin.op != OpKind::matmul || origin.from_intended_infinity) return Claim::none;
+  const trace::DType dtype = compute_dtype(*origin.event, *origin.site);
+  if (dtype != trace::DType::float16) return Claim::none;
+  // The operator to blame is another than the one that was looked at: its own inputs are not known.
+  if (origin.site->id != origin.event->site) return Claim::plausible;
+  if (origin.kind != trace::OriginKind::producer && origin.kind != trace::OriginKind::unknown) return Claim::none;
+  return judge_overflow(*origin.event, dtype, largest_possible(origin));
+}
+
+void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
+  const trace::NonfiniteEvent& event = *origin.event;
+  const NonfiniteCounts counts = output_counts(event);
+  const bool backward = origin.phase == trace::Phase::backward;
+  finding.title = fmt::format("a matrix product{} overflows fp16", backward ? " of the backward pass" : "");
+  finding.message = fmt::format("{} makes the first non-finite values ({} of {}) from finite inputs.",
+                                context.view().describe(origin.site->id), describe_bad(counts),
+                                count_of(static_cast<std::int64_t>(counts.elements)));
+  const auto largest = input_absmax(event);
+  const auto terms = inner_dimension(*origin.site, event);
+  if (largest) {
+    finding.message += fmt::format(" Its inputs are up to {}{}; fp16 ends at 65 504.", number(*largest),
+                                   terms ? fmt::format(" and {} products are summed", count_of(*terms)) : "");
+    finding.proof = fmt::format("inputs up to {}", number(*largest));
+  }
+  if (terms) {
+    finding.evidence.emplace_back("terms", static_cast<double>(*terms));
+    finding.proof += fmt::format("{}{} products summed", finding.proof.empty() ? "" : " · ", count_of(*terms));
+  }
+  if (event.replay.done) {
+    const double beyond = event.replay.absmax / trace::float_limits(trace::DType::float16).max;
+    finding.message += fmt::format(" Computed in {} the result is finite, with {} as its largest: {}× the limit.",
+                                   event.replay.precision, number(event.replay.absmax), number(beyond));
+    finding.evidence.emplace_back("times_the_limit", beyond);
+    finding.proof += fmt::format("{}{} gives {}, fp16 ends at 65 504", finding.proof.empty() ? "" : " · ",
+                                 event.replay.precision, number(event.replay.absmax));
+  }
+  finding.message += describe_outcome(origin);
+  if (finding.proof.empty()) finding.proof = describe_bad(counts);
+  add_scene(origin, finding);
+  finding.fix =
+      backward
+          ? "keep this module out of fp16: with torch.autocast(device_type, enabled=False): module(x.float()) — or "
+            "train in bfloat16"
+          : "make its inputs smaller (normalise, divide before the product), or keep it out of fp16: with "
+            "torch.autocast(device_type, enabled=False): module(x.float()) — or train in bfloat16";
+  finding.fix_cpp =
+      "make its inputs smaller, or run it on x.to(torch::kFloat) outside the autocast guard, or train in bfloat16";
+}
+
+constexpr std::array needs = {Stream::sentinel};
+// Scaled gradients that went into the weights blow them up.
+constexpr std::array<std::string_view, 1> symptom_of = {"AMP208"};
+
+}  // namespace
+
+extern const Rule rule_amp401;
+const Rule rule_amp401 = {
+    .code = "AMP401",
+    .name = "fp16-overflow-matmul",
+    .family = Family::overflow,
+    .severity = Severity::error,
+    .summary = "a matrix product or convolution makes the first non-finite value from finite inputs in fp16",
+    .needs = needs,
+    .symptom_of = symptom_of,
+    .claim = claim,
+    .explain = explain,
+};
+
+}  // namespace ampscope::analyzers

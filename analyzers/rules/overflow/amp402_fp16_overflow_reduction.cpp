@@ -1,0 +1,98 @@
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "analyzers/core/numbers.h"
+#include "analyzers/core/rule_context.h"
+#include "analyzers/rootcause/evidence.h"
+
+namespace ampscope::analyzers {
+
+namespace {
+
+/// No value that arises on the way to the exact result can be larger.
+std::optional<double> largest_possible(const Origin& origin) {
+  const auto terms = reduction_terms(*origin.site, *origin.event);
+  const auto largest = input_absmax(*origin.event);
+  if (!terms || !largest) return std::nullopt;
+  const auto n = static_cast<double>(*terms);
+  const std::string_view base = base_name(origin.site->name);
+  if (base.find("norm") != std::string_view::npos || base.starts_with("dist")) {
+    // Implementations that square in the input's own type overflow at the sum of squares, not at its root.
+    return n * std::max(1.0, *largest) * *largest;
+  }
+  if (base.starts_with("var") || base.starts_with("std") || base.find("mse") != std::string_view::npos ||
+      base.find("distance") != std::string_view::npos || base.find("similarity") != std::string_view::npos) {
+    return n * 4 * *largest * *largest;
+  }
+  if (base.find("prod") != std::string_view::npos) return std::nullopt;
+  return n * *largest;
+}
+
+Claim claim(const RuleContext&, const Origin& origin) {
+  const bool reduces = origin.op == OpKind::reduction || origin.op == OpKind::loss || origin.op == OpKind::normalise;
+  if (!reduces || origin.from_intended_infinity) return Claim::none;
+  const trace::DType computed = compute_dtype(*origin.event, *origin.site);
+  const trace::DType out = output_dtype(*origin.event);
+  if (computed != trace::DType::float16 && out != trace::DType::float16) return Claim::none;
+  if (origin.site->id != origin.event->site) return Claim::plausible;
+  if (origin.kind != trace::OriginKind::producer && origin.kind != trace::OriginKind::unknown) return Claim::none;
+  return judge_overflow(*origin.event, trace::DType::float16, largest_possible(origin));
+}
+
+void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
+  const trace::NonfiniteEvent& event = *origin.event;
+  const NonfiniteCounts counts = output_counts(event);
+  const std::string_view base = base_name(origin.site->name);
+  const auto terms = reduction_terms(*origin.site, event);
+  const auto largest = input_absmax(event);
+  finding.title = terms ? fmt::format("a {} over {} values overflows fp16", base, count_of(*terms))
+                        : fmt::format("a {} overflows fp16", base);
+  finding.message = fmt::format("{} makes the first non-finite values ({} of {}) from finite inputs.",
+                                context.view().describe(origin.site->id), describe_bad(counts),
+                                count_of(static_cast<std::int64_t>(counts.elements)));
+  if (terms) {
+    finding.evidence.emplace_back("terms", static_cast<double>(*terms));
+    finding.proof = fmt::format("{}", plural(*terms, "term"));
+  }
+  if (largest) {
+    finding.message += fmt::format(" It adds up {} of up to {}; fp16 ends at 65 504.",
+                                   terms ? plural(*terms, "value") : "values", number(*largest));
+    finding.proof += fmt::format("{}up to {}", finding.proof.empty() ? "" : " of ", number(*largest));
+  }
+  if (event.replay.done) {
+    const double beyond = event.replay.absmax / trace::float_limits(trace::DType::float16).max;
+    finding.message += fmt::format(" Computed in {} the result is {}: {}× the limit.", event.replay.precision,
+                                   number(event.replay.absmax), number(beyond));
+    finding.evidence.emplace_back("times_the_limit", beyond);
+    finding.proof += fmt::format("{}{} gives {}, fp16 ends at 65 504", finding.proof.empty() ? "" : " · ",
+                                 event.replay.precision, number(event.replay.absmax));
+  }
+  finding.message += describe_outcome(origin);
+  if (finding.proof.empty()) finding.proof = describe_bad(counts);
+  add_scene(origin, finding);
+  finding.fix = fmt::format("reduce in fp32: x.{}(…, dtype=torch.float32) or x.float().{}(…); or use a mean over parts",
+                            base, base);
+  finding.fix_cpp = "reduce in fp32: x.to(torch::kFloat) before it";
+}
+
+constexpr std::array needs = {Stream::sentinel};
+constexpr std::array<std::string_view, 1> symptom_of = {"AMP208"};
+
+}  // namespace
+
+extern const Rule rule_amp402;
+const Rule rule_amp402 = {
+    .code = "AMP402",
+    .name = "fp16-overflow-reduction",
+    .family = Family::overflow,
+    .severity = Severity::error,
+    .summary = "a sum, norm, cumulative sum or the like makes the first non-finite value from finite inputs in fp16",
+    .needs = needs,
+    .symptom_of = symptom_of,
+    .claim = claim,
+    .explain = explain,
+};
+
+}  // namespace ampscope::analyzers

@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "analyzers/core/numbers.h"
+#include "analyzers/core/op_kinds.h"
+#include "analyzers/core/protocol.h"
+#include "analyzers/core/rule_context.h"
+
+namespace ampscope::analyzers {
+
+namespace {
+
+namespace event_flag = trace::event_flag;
+using trace::EventKind;
+
+enum class Clip : unsigned char { none, norm, value };
+
+/// What a change of gradients does: clipping their norm, clipping their values, or something that works on scaled
+/// gradients as well as on unscaled ones (averaging, dividing by a constant).
+Clip clip_kind(const trace::Site& site, const GradientState& gradients) {
+  if (site.api.find("clip_grad_value") != std::string::npos) return Clip::value;
+  if (site.api.find("clip_grad") != std::string::npos) return Clip::norm;
+  const std::string_view base = base_name(site.name);
+  if (base.starts_with("clamp") || base.starts_with("foreach_clamp")) return Clip::value;
+  // By hand: the norm is taken, then all gradients are multiplied by what follows from it.
+  const bool multiplies = base == "mul" || base == "foreach_mul" || base == "div" || base == "foreach_div";
+  return multiplies && gradients.norm_read && !gradients.scale_read ? Clip::norm : Clip::none;
+}
+
+std::optional<double> limit_of(const trace::Site& site, Clip kind) {
+  for (const char* name : {"max_norm", "clip_value"}) {
+    if (const auto found = site.api_arguments.find(name); found != site.api_arguments.end()) return found->second;
+  }
+  if (kind != Clip::value) return std::nullopt;
+  std::optional<double> largest;  // clamp(-c, c)
+  for (const double scalar : site.scalars) {
+    if (std::isfinite(scalar)) largest = std::max(largest.value_or(0), std::abs(scalar));
+  }
+  return largest;
+}
+
+struct Case {
+  StepSpan steps;
+  std::int64_t site = trace::none;
+  Clip kind = Clip::none;
+  std::set<std::int64_t> norm_sites;  ///< that measured the gradients
+};
+
+struct SeenNorm {
+  double seen = 0;
+  double scale = 1;
+};
+
+/// The norm that clipping saw in the first step in which it was looked at.
+std::optional<SeenNorm> seen_norm(const TraceView& view, const Case& found) {
+  for (const trace::SeriesPoint* point : view.series("clip_norm")) {
+    if (point->nonfinite == point->count) continue;
+    if (const auto scale = view.scale_at(point->first_step)) return SeenNorm{point->mean, *scale};
+  }
+  for (const std::int64_t site : found.norm_sites) {
+    for (const trace::SiteNumerics* numerics : view.numerics(site)) {
+      const trace::TensorStats& stats = numerics->stats;
+      const auto scale = view.scale_at(numerics->step);
+      if (!scale || stats.nonfinite() != 0 || stats.absmax == 0 || view.skipped(numerics->step)) continue;
+      // A site that took the norm of every gradient and then of these norms holds the total among its results: the
+      // squares of all add up to twice that of the largest. One that took only the parts holds the total in the sum.
+      const double largest = stats.absmax * stats.absmax;
+      const bool has_total = std::abs(stats.sum_squares - 2 * largest) < 1e-4 * largest;
+      return SeenNorm{has_total ? stats.absmax : std::sqrt(stats.sum_squares), *scale};
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<Case> find_cases(const TraceView& view) {
+  std::vector<Case> cases;
+  std::set<std::int64_t> norm_sites;  // of the running step
+  walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
+    const trace::Site* const site = view.site(event.site);
+    if (event.kind == EventKind::backward) norm_sites.clear();
+    if (event.kind == EventKind::gradient_read && site != nullptr && is_norm(site->name)) norm_sites.insert(site->id);
+    if (event.kind != EventKind::gradient_write || site == nullptr || (event.flags & event_flag::scaled) == 0) return;
+    const auto optimizers = concerned(event, before);
+    const auto open = std::find_if(optimizers.begin(), optimizers.end(), [&](std::int64_t optimizer) {
+      return !before.of(optimizer).unscaled && clip_kind(*site, before.of(optimizer)) != Clip::none;
+    });
+    if (open == optimizers.end()) return;
+    const double scale = view.scale_at(span.first).value_or(0);
+    if (scale == 1) return;
+    const Clip kind = clip_kind(*site, before.of(*open));
+    // max_norm * scaler.get_scale() is right: the limit then is of the size that scaled gradients have.
+    const std::optional<double> limit = limit_of(*site, kind);
+    if (before.of(*open).scale_read && (!limit || scale <= 0 || *limit / scale >= 0.01)) return;
+    auto known = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.site == site->id; });
+    if (known == cases.end()) known = cases.insert(cases.end(), Case{{}, site->id, kind, {}});
+    extend(known->steps, span);
+    known->norm_sites.insert(norm_sites.begin(), norm_sites.end());
+  });
+  return cases;
+}
+
+void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
+  const TraceView& view = context.view();
+  for (Case& found : find_cases(view)) {
+    const trace::Site& site = *view.site(found.site);
+    for (const trace::Site& each : view.trace().sites) {
+      if (!site.api.empty() && each.api == site.api && is_norm(each.name)) found.norm_sites.insert(each.id);
+    }
+    const std::optional<SeenNorm> norm = seen_norm(view, found);
+    const std::optional<double> scale_there = norm ? std::optional(norm->scale) : view.scale_at(found.steps.first);
+    const std::optional<double> limit = limit_of(site, found.kind);
+    const char* const limit_name = found.kind == Clip::value ? "clip_value" : "max_norm";
+
+    Finding finding = context.finding();
+    finding.title = "gradients are clipped while they are still scaled";
+    finding.steps = found.steps;
+    finding.culprit = context.culprit(found.site);
+    finding.culprit.op = site.api.empty() ? site.name : site.api;
+    finding.culprit.phase = trace::Phase::optimizer;
+    finding.message =
+        "Gradients were changed between the backward pass and unscale_: they are still multiplied by the loss scale";
+    if (scale_there) {
+      finding.message += fmt::format(" of {}", scale(*scale_there));
+      finding.evidence.emplace_back("scale", *scale_there);
+    }
+    finding.message += ".";
+    if (norm) {
+      const double true_norm = norm->seen / norm->scale;
+      finding.evidence.emplace_back("norm_seen", norm->seen);
+      finding.evidence.emplace_back("true_norm", true_norm);
+      finding.proof = fmt::format("norm seen {} · true norm {}", number(norm->seen), number(true_norm));
+      finding.message +=
+          fmt::format(" Clipping saw a norm of {}, the true one is {}.", number(norm->seen), number(true_norm));
+    }
+    if (limit) {
+      finding.evidence.emplace_back(limit_name, *limit);
+      if (scale_there && *scale_there > 0) {
+        const double effective = *limit / *scale_there;
+        finding.evidence.emplace_back(fmt::format("effective_{}", limit_name), effective);
+        finding.proof += fmt::format("{}{} {} acts like {}", finding.proof.empty() ? "" : " · ", limit_name,
+                                     number(*limit), number(effective));
+        finding.message += fmt::format(" {} = {} acts like {}, and changes with the loss scale.", limit_name,
+                                       number(*limit), number(effective));
+      }
+    }
+    if (finding.proof.empty()) finding.proof = "gradients changed between backward and unscale_";
+    finding.fix = "scaler.unscale_(optimizer)   before the clip";
+    findings.push_back(std::move(finding));
+  }
+}
+
+constexpr std::array needs = {Stream::protocol};
+
+}  // namespace
+
+extern const Rule rule_amp202;
+const Rule rule_amp202 = {
+    .code = "AMP202",
+    .name = "clip-before-unscale",
+    .family = Family::scaler_protocol,
+    .severity = Severity::error,
+    .summary = "gradients are clipped between backward and unscale",
+    .needs = needs,
+    .evaluate = evaluate,
+};
+
+}  // namespace ampscope::analyzers
