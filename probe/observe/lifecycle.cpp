@@ -121,11 +121,10 @@ std::string attach() {
 void detach(const std::string& how, const std::string& detail) noexcept {
   try {
     const std::lock_guard lock(attach_mutex);
-    const State before = state();
-    if (before == State::off) return;
     Session* current = session();
     set_state(State::off);
-    if (!current || before != State::recording) return;
+    // Also after a fault of ours has switched observation off: the trace still gets its end.
+    if (!current || !current->recorder.started()) return;
     ThreadState* thread = thread_state(*current);
     if (thread) {
       settle_events(*current, *thread);

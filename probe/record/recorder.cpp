@@ -201,9 +201,11 @@ bool Recorder::start(trace::RunInfo run) {
 void Recorder::finish(const trace::RunEnd& end) {
   if (!started_.load(std::memory_order_acquire) || stopping_.exchange(true)) return;
   if (thread_.joinable()) thread_.join();
-  if (failed()) return;
-  drain_lanes();
-  write_pending(true);
+  if (!writer_.error().empty()) return;
+  if (!failed()) {
+    drain_lanes();
+    write_pending(true);
+  }
   writer_.add(end);
   if (!writer_.close()) fail(writer_.error());
 }
@@ -345,6 +347,14 @@ void Recorder::run_writer() noexcept {
       }
     } catch (const std::exception& error) {
       fail(error.what());
+    }
+  }
+  // Observation has ended early: the trace says why, unless it is the trace that cannot be written.
+  if (failed() && writer_.error().empty()) {
+    try {
+      writer_.add(status());
+      writer_.flush();
+    } catch (...) {  // Out of memory; the notice on stderr has told it.
     }
   }
 }
