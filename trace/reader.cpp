@@ -102,7 +102,7 @@ class Window {
     }
     while (!ended_ && buffer_.size() < size) {
       const std::size_t before = buffer_.size();
-      buffer_.resize(std::max(size, before + read_size));
+      buffer_.resize(before + piece(before, size - before));
       const std::int64_t count = source_.read(buffer_.data() + before, buffer_.size() - before);
       buffer_.resize(before + static_cast<std::size_t>(std::max<std::int64_t>(count, 0)));
       if (count <= 0) ended_ = true;
@@ -119,6 +119,13 @@ class Window {
   }
 
  private:
+  /// How much to read at once: no more than the source still holds, where that is known, and one to find its end.
+  [[nodiscard]] std::size_t piece(std::size_t buffered, std::size_t wanted) const {
+    const std::uint64_t seen = offset_ + buffered;
+    const std::uint64_t left = source_.size() > seen ? source_.size() - seen + 1 : read_size;
+    return static_cast<std::size_t>(std::min<std::uint64_t>(left, std::max(wanted, read_size)));
+  }
+
   Source& source_;
   std::string buffer_;
   std::size_t begin_ = 0;     // of the view in the buffer

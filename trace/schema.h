@@ -12,19 +12,19 @@
 
 namespace ampscope::trace::schema {
 
-/// What a stored integer may be. A reader leaves out what is outside: everything behind it may add, subtract and index
-/// without looking again.
+/// What a stored integer may be. A reader leaves out what is outside: whoever comes behind it may index with an id and add
+/// two of the others without looking again.
 enum class Range : std::uint8_t {
   any,       ///< all that the member's type holds
   id,        ///< -1 or a dense id
   position,  ///< -1 or a step, rank or order: at most 2^53
-  count,     ///< 0 to 2^56
+  count,     ///< 0 to 2^60
   time,      ///< 0 to 2^62, nanoseconds
 };
 
 inline constexpr std::int64_t max_id = (std::int64_t{1} << 22) - 1;
 inline constexpr std::int64_t max_position = std::int64_t{1} << 53;
-inline constexpr std::int64_t max_count = std::int64_t{1} << 56;
+inline constexpr std::int64_t max_count = std::int64_t{1} << 60;
 inline constexpr std::int64_t max_time = std::int64_t{1} << 62;
 
 /// Largest number of exponents a histogram has: float64 from 2^-1074 to 2^1023.
@@ -466,7 +466,7 @@ struct Fields<RecorderStatus> : Known {
   static constexpr std::string_view kind = "status";
   template <class V>
   static constexpr void visit(V& v) {
-    v("steps", &RecorderStatus::steps, Range::position);
+    v("steps", &RecorderStatus::steps, Range::count);
     v("events_seen", &RecorderStatus::events_seen, Range::count);
     v("events_dropped", &RecorderStatus::events_dropped, Range::count);
     v("sites_dropped", &RecorderStatus::sites_dropped, Range::count);
