@@ -13,7 +13,9 @@ constexpr std::string_view mark = ">AMPSCOPE_REPORT<";  // as the whole content 
 
 }  // namespace
 
-bool has_html_page() noexcept { return !html_page().empty(); }
+bool has_html_page() noexcept {
+  return !html_page().empty();
+}
 
 std::string json_for_script(std::string_view json) {
   std::string out;

@@ -3,6 +3,8 @@
 
 namespace ampscope::reporters {
 
-std::string_view html_page() noexcept { return {}; }
+std::string_view html_page() noexcept {
+  return {};
+}
 
 }  // namespace ampscope::reporters

@@ -94,7 +94,7 @@ export function stepRange(first: number, last: number): string {
 
 /** A cost ratio: "1.06×". */
 export function ratio(value: number): string {
-  return `${value.toFixed(value < 10 ? 2 : 1)}×`;
+  return Number.isFinite(value) ? `${value.toFixed(value < 10 ? 2 : 1)}×` : `${number(value)}×`;
 }
 
 /** Unix nanoseconds in the reader's own time zone. */

@@ -39,17 +39,22 @@ export class Exponents {
 
 /** Of the values that are not 0 and finite. */
 export interface Shares {
-  /** Below fp16's smallest subnormal number. */
+  /** Below half of fp16's smallest subnormal number, which rounds to zero. */
   lost: number;
-  /** Subnormal: kept with fewer significant bits. */
+  /** Subnormal, or rounded up to the smallest one: kept with fewer significant bits. */
   imprecise: number;
   /** At or beyond 2^16, which is more than fp16's largest. */
   overflowed: number;
 }
 
+/** Exponent below which fp16 rounds an unscaled value to zero: half of the smallest subnormal is the last that it keeps. */
+export function flushedBelow(scaleLog2: number): number {
+  return fp16.smallestSubnormal - 1 - scaleLog2;
+}
+
 export function sharesAt(exponents: Exponents, scaleLog2: number): Shares {
   if (exponents.total === 0) return { lost: 0, imprecise: 0, overflowed: 0 };
-  const lost = exponents.below(fp16.smallestSubnormal - scaleLog2);
+  const lost = exponents.below(flushedBelow(scaleLog2));
   return {
     lost: lost / exponents.total,
     imprecise: (exponents.below(fp16.smallestNormal - scaleLog2) - lost) / exponents.total,

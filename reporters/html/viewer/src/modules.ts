@@ -10,7 +10,7 @@ export interface Work {
   fp32: number;
   other: number;
   total: number;
-  /** Calls of ops that convert a tensor, and of ops whose input autocast converted. */
+  /** Calls of ops that convert a tensor, and of those that autocast converted the input of, each conversion once. */
   casts: number;
   /** The op that came nearest to the largest finite value of its type. */
   nearest: Op | undefined;
@@ -32,8 +32,25 @@ export type Measure = "time" | "elements";
 
 const elementBytes: Record<string, number> = { fp16: 2, bf16: 2, fp32: 4, fp64: 8, int64: 8, int32: 4, int16: 2, int8: 1, uint8: 1, bool: 1 };
 
-function amount(op: Op, measure: Measure): number {
-  return measure === "time" ? op.time_ns : op.bytes / (elementBytes[op.dtype_out ?? ""] ?? 4);
+/** Rows by the row that called them. */
+function calledBy(ops: readonly Op[]): Map<number, Op[]> {
+  const inner = new Map<number, Op[]>();
+  for (const op of ops) {
+    if (op.parent === null) continue;
+    const siblings = inner.get(op.parent);
+    if (siblings) siblings.push(op);
+    else inner.set(op.parent, [op]);
+  }
+  return inner;
+}
+
+/**
+ * What counts as an op's own work: the time in it but not in the ops it calls; or the elements it makes, unless they are
+ * its caller's result as well.
+ */
+function ownWork(op: Op, inner: readonly Op[], measure: Measure): number {
+  if (measure === "time") return Math.max(0, op.time_ns - inner.reduce((sum, called) => sum + called.time_ns, 0));
+  return op.parent === null ? op.bytes / (elementBytes[op.dtype_out ?? ""] ?? 4) : 0;
 }
 
 function kindOf(op: Op): Kind {
@@ -41,9 +58,11 @@ function kindOf(op: Op): Kind {
   return dtype === "fp16" || dtype === "bf16" || dtype === "fp32" ? dtype : "other";
 }
 
+/** Whether it converts a tensor, or autocast converted what was passed to it. */
 export function isCast(op: Op): boolean {
-  if (/(^|::)_?to(_copy)?$/.test(op.op)) return true;
-  return op.autocast && op.dtype_before !== null && op.dtype_after !== null && op.dtype_before !== op.dtype_after;
+  const converts = /(^|::)(_to_copy|to|type_as)$/.test(op.op);
+  const made = converts ? op.dtype_out : op.dtype_after;
+  return (converts || op.autocast) && op.dtype_before !== null && made !== null && op.dtype_before !== made;
 }
 
 export function headroomOf(op: Op | undefined): number | undefined {
@@ -54,13 +73,12 @@ function noWork(): Work {
   return { fp16: 0, bf16: 0, fp32: 0, other: 0, total: 0, casts: 0, nearest: undefined, ops: 0, nonfinite: 0 };
 }
 
-function add(work: Work, op: Op, measure: Measure): void {
-  const share = amount(op, measure);
+function add(work: Work, op: Op, share: number, casts: number): void {
   work[kindOf(op)] += share;
   work.total += share;
   work.ops += 1;
   work.nonfinite += op.nonfinite_calls;
-  if (isCast(op)) work.casts += op.calls;
+  work.casts += casts;
   const headroom = headroomOf(op);
   const least = headroomOf(work.nearest);
   if (headroom !== undefined && (least === undefined || headroom < least)) work.nearest = op;
@@ -89,11 +107,15 @@ export function moduleTree(ops: readonly Op[], measure: Measure): ModuleNode {
     nodes.set(path, node);
     return node;
   };
+  const inner = calledBy(ops);
   for (const op of ops) {
     if (!inMap(op)) continue;
+    const called = inner.get(op.site) ?? [];
+    const share = ownWork(op, called, measure);
+    const casts = isCast(op) && !called.some(isCast) ? op.calls : 0;
     const node = nodeAt(op.module);
     if (op.module_class) node.moduleClass = op.module_class;
-    for (let at: ModuleNode | undefined = node; at; at = at.parent) add(at.work, op, measure);
+    for (let at: ModuleNode | undefined = node; at; at = at.parent) add(at.work, op, share, casts);
   }
   return root;
 }

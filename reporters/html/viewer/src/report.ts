@@ -73,6 +73,8 @@ export interface Scaler {
 
 export interface Op {
   site: number;
+  /** Site of the row that called it; its bytes and time are part of that row's. */
+  parent: number | null;
   op: string;
   phase: string;
   module: string;
@@ -207,12 +209,27 @@ export function scalersOf(report: Report): Scaler[] {
   return report.scalers ?? (report.scaler ? [report.scaler] : []);
 }
 
-/** The report that is embedded in the page. */
+// Characters that reorder or hide the text around them, and control characters: in a name they can only mislead.
+const misleading = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]/g;
+
+function spelledOut(part: unknown): unknown {
+  if (typeof part === "string") {
+    return part.replace(misleading, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  }
+  if (Array.isArray(part)) return part.map(spelledOut);
+  if (part === null || typeof part !== "object") return part;
+  // fromEntries makes an own property of every name, "__proto__" included.
+  return Object.fromEntries(Object.entries(part).map(([name, inner]) => [spelledOut(name), spelledOut(inner)]));
+}
+
+/** The report that is embedded in the page, with misleading characters written as escapes. */
 export function embeddedReport(): Report {
   const text = document.getElementById("report")?.textContent ?? "";
   const report = JSON.parse(text) as Report;
   if (!report.schema.startsWith("ampscope.report/1")) {
     throw new Error(`this page reads reports of version 1, but the one in it says "${report.schema}"`);
   }
-  return report;
+  // Reports are large and such names are rare: the walk is spared where JSON holds none, raw or escaped.
+  misleading.lastIndex = 0;
+  return misleading.test(text) || /\\u(00[01]|20|fe)/.test(text) ? (spelledOut(report) as Report) : report;
 }

@@ -1,6 +1,5 @@
 // The sentence above each chart: what to see in it, said from the data.
 import { count, counted, number, percent, powerOfTwo, scale } from "./format";
-import { fp16 } from "./float_limits";
 import { sharesAt, type GradientTotals, type ScaleMarks } from "./gradients";
 import { value, type Report, type Scaler, type SeriesPoint } from "./report";
 
@@ -52,16 +51,13 @@ export function gradientSentence(totals: GradientTotals, marks: ScaleMarks, whos
   const today = marks.today ?? 0;
   const shares = sharesAt(exponents, today);
   const verdict =
-    shares.lost + shares.imprecise + shares.overflowed === 0
-      ? "all of them within fp16's normal range"
-      : `${percent(shares.lost)} of the values that are not 0 below fp16's smallest subnormal, ${percent(shares.overflowed)} beyond its largest`;
+    shares.lost + shares.overflowed > 0
+      ? `fp16 flushes ${percent(shares.lost)} of the values that are not 0 to zero, and ${percent(shares.overflowed)} overflow`
+      : shares.imprecise > 0
+        ? `fp16 holds all of them, ${percent(shares.imprecise)} as subnormals`
+        : "fp16 holds all of them with full precision";
   const where = marks.today === undefined ? "unscaled" : `at loss scale ${powerOfTwo(today)}`;
-  return `${range}; ${where}, ${verdict}. ${percent(zero / elements)} are exactly 0${nonfinite > 0 ? `, ${count(nonfinite)} are non-finite` : ""}.`;
-}
-
-/** How many powers of two lie between the largest gradient and fp16's limit. */
-export function gradientHeadroom(totals: GradientTotals, scaleLog2: number): number {
-  return fp16.largest - scaleLog2 - totals.exponents.last;
+  return `${range}; ${where}, ${verdict}. ${percent(zero / elements)} of the values are exactly 0${nonfinite > 0 ? `, ${count(nonfinite)} are non-finite` : ""}.`;
 }
 
 export function lookedAtSentence(report: Report): string {

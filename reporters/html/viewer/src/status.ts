@@ -16,7 +16,7 @@ export function statusShape(status: Status, size = 15): SVGSVGElement {
   } else if (status === "warning") {
     svg.append(s("path", { d: "M8 .8L15.8 15H.2z" }), mark("M8 5.6v4.2M8 11.6v1.6"));
   } else if (status === "info") {
-    svg.append(s("circle", { cx: 8, cy: 8, r: 6.6, class: "shape-ring" }), s("path", { d: "M8 7v5M8 3.9v1.7", class: "shape-line" }));
+    svg.append(s("circle", { cx: 8, cy: 8, r: 6.6, class: "shape-ring" }), s("path", { d: "M8 7.2v4M8 4.4v1.2", class: "shape-line" }));
   } else {
     svg.append(s("circle", { cx: 8, cy: 8, r: 7.5 }), mark("M4.4 8.3l2.6 2.6 4.7-5.2"));
   }

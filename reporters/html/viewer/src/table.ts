@@ -70,7 +70,7 @@ export class VirtualTable<Row> {
     this.#table.style.minWidth = `${options.columns.reduce((sum, column) => sum + column.width, 0)}px`;
     this.#viewport = h(
       "div",
-      { class: "viewport", tabindex: 0, role: "region", "aria-label": options.caption, scroll: () => this.#draw(false) },
+      { class: "viewport", tabindex: 0, role: "region", "aria-label": `${options.caption}, table`, scroll: () => this.#draw(false) },
       this.#table,
     );
     this.#note = h("p", { class: "empty" });
@@ -188,7 +188,9 @@ export class VirtualTable<Row> {
     this.#options.columns.forEach((column, i) => {
       const full = column.full?.(row) ?? null;
       const content = column.cell(row);
-      const cell = h("td", { class: column.numeric ? "numeric" : null, title: full });
+      // Zeros say little; what is not zero stands out among them.
+      const nothing = content === "0" || content === "0 %" || content === "–";
+      const cell = h("td", { class: column.numeric ? (nothing ? "numeric nothing" : "numeric") : null, title: full });
       if (i === 0 && activate) {
         cell.append(
           h("button", {

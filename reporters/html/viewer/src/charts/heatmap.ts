@@ -182,9 +182,9 @@ export class HeatMap {
 
   #drawLimits(): void {
     clear(this.#lines);
-    this.#limit(fp16.largest + 1, "fp16 largest 65 504");
-    this.#limit(fp16.smallestNormal, "smallest normal 2⁻¹⁴");
-    this.#limit(fp16.smallestSubnormal, "smallest subnormal 2⁻²⁴");
+    this.#limit("largest", fp16.largest + 1, "fp16 largest 65 504");
+    this.#limit("normal", fp16.smallestNormal, "smallest normal 2⁻¹⁴");
+    this.#limit("subnormal", fp16.smallestSubnormal, "smallest subnormal 2⁻²⁴");
   }
 
   /** The smallest subnormal at the loss scale the run had at the time. */
@@ -199,7 +199,7 @@ export class HeatMap {
     return s("path", { class: "run-line", d: path });
   }
 
-  #limit(exponent: number, label: string): void {
+  #limit(name: string, exponent: number, label: string): void {
     const right = axisWidth + this.#plotWidth;
     const foot = this.#height - bottom;
     const y = this.#y(exponent - this.#scaleLog2);
@@ -212,7 +212,7 @@ export class HeatMap {
       return;
     }
     this.#lines.append(
-      s("path", { class: "limit", d: `M${axisWidth} ${y}H${right}` }),
+      s("path", { class: "limit", "data-limit": name, d: `M${axisWidth} ${y}H${right}` }),
       words(narrow ? y - 4 : y + 4, at),
     );
   }

@@ -38,7 +38,7 @@ export type Readout = (step: number | null) => string;
 
 export const axisWidth = 68;
 export const rightMargin = 16;
-const font = "11.5px system-ui, sans-serif";
+const font = "12px system-ui, sans-serif";
 
 /** A stack of charts over steps [first, last]. */
 export class Timeline {
@@ -106,7 +106,7 @@ export class Timeline {
           axes: [
             {
               ...axis,
-              size: options.xLabel ? 40 : 8,
+              size: options.xLabel ? 22 : 8,
               ...(options.xLabel ? { label: "step", labelFont: font, labelSize: 16, labelGap: 0 } : {}),
               gap: 4,
               incrs: [1, 2, 5].flatMap((digit) => Array.from({ length: 12 }, (_, power) => digit * 10 ** power)).sort((a, b) => a - b),

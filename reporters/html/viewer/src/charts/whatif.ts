@@ -45,8 +45,8 @@ export class WhatIf {
         h(
           "output",
           { id: "what-if-result", for: "loss-scale" },
-          share("lost", "flushed to zero", "below fp16's smallest subnormal 2⁻²⁴", this.#outputs.lost),
-          share("imprecise", "subnormal", "between 2⁻²⁴ and 2⁻¹⁴: kept with fewer significant bits", this.#outputs.imprecise),
+          share("lost", "flushed to zero", "below 2⁻²⁵: half of fp16's smallest subnormal, which rounds to zero", this.#outputs.lost),
+          share("imprecise", "subnormal", "below 2⁻¹⁴ but not flushed: kept with fewer significant bits", this.#outputs.imprecise),
           share("overflowed", "overflowed", "2¹⁶ and more: beyond fp16's largest, 65 504", this.#outputs.overflowed),
           h("span", { class: "of-what" }, "of the values that are not 0"),
         ),
@@ -60,6 +60,11 @@ export class WhatIf {
         h("button", { type: "button", class: "mark-button", click: () => this.set(Math.round(mark)) }, `${powerOfTwo(mark)}, ${words}`),
       );
     }
+    this.element.append(h(
+      "p",
+      { class: "aside" },
+      "Values that fp16 flushed to zero during the run are among the exact zeros, those that overflowed among the non-finite; no scale on this slider brings them back.",
+    ));
     this.#update(false);
   }
 
@@ -129,18 +134,37 @@ export class WhatIf {
     for (let k = this.#from; k <= this.#to; k += 1) {
       if (k % every === 0) this.#markers.append(s("text", { class: "tick", x: this.#x(k), y: 12, "text-anchor": "middle" }, powerOfTwo(k)));
     }
-    this.#markers.append(s("text", { class: "axis-name", x: axisWidth - 7, y: 12, "text-anchor": "end" }, "loss scale"));
+    this.#markers.append(s("text", { class: "axis-name", x: width - rightMargin, y: 30, "text-anchor": "end" }, "loss scale"));
     this.#mark(this.#marks.today, "M0 15l5 8h-10z", "mark-today", "today");
     this.#mark(this.#marks.recommended, "M0 14.5l5 4.5-5 4.5-5-4.5z", "mark-recommended", "recommended");
   }
 
-  #area(share: keyof Shares): SVGPathElement {
-    const points = Array.from({ length: this.#to - this.#from + 1 }, (_, i) => {
-      const k = this.#from + i;
-      return `${this.#x(k).toFixed(1)} ${this.#y(sharesAt(this.#exponents, k)[share]).toFixed(1)}`;
-    });
+  /** The curve of a share, where there is any, over its filled area. */
+  #area(share: keyof Shares): SVGGElement {
     const foot = this.#y(0);
-    return s("path", { class: `area area-${share}`, d: `M${this.#x(this.#from)} ${foot}L${points.join("L")}L${this.#x(this.#to)} ${foot}Z` });
+    const group = s("g", { class: `area area-${share}` });
+    let run: string[] = [];
+    let start = this.#from;
+    const close = (end: number) => {
+      if (run.length > 1) {
+        const line = run.join("L");
+        group.append(s("path", { class: "area-fill", d: `M${this.#x(start)} ${foot}L${line}L${this.#x(end)} ${foot}Z` }), s("path", { class: "area-line", d: `M${line}` }));
+      }
+      run = [];
+    };
+    for (let k = this.#from; k <= this.#to; k += 1) {
+      const amount = sharesAt(this.#exponents, k)[share];
+      const next = k < this.#to ? sharesAt(this.#exponents, k + 1)[share] : 0;
+      if (amount === 0 && next === 0) {
+        if (run.length > 0) run.push(`${this.#x(k).toFixed(1)} ${foot}`);
+        close(k);
+        continue;
+      }
+      if (run.length === 0) start = k;
+      run.push(`${this.#x(k).toFixed(1)} ${this.#y(amount).toFixed(1)}`);
+    }
+    close(this.#to);
+    return group;
   }
 
   #mark(k: number | undefined, shape: string, style: string, word: string): void {

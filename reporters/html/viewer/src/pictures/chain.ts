@@ -30,7 +30,7 @@ function stopsOf(chain: readonly ChainLink[], unfolded: boolean): Stop[] {
   return stops;
 }
 
-function sentence(chain: readonly ChainLink[]): string {
+function sentence(chain: readonly ChainLink[], computed: number | undefined): string {
   const culprit = chain.find((link) => link.nonfinite > 0) ?? chain[0];
   if (!culprit) return "";
   const limits = floatLimits(culprit.dtype);
@@ -39,17 +39,19 @@ function sentence(chain: readonly ChainLink[]): string {
   const where = culprit.module ? `${culprit.op} in ${culprit.module}` : culprit.op;
   const input = largestIn === undefined || !Number.isFinite(largestIn) ? "" : ` from inputs of at most ${number(largestIn)}`;
   const limit = limits ? `; ${culprit.dtype} ends at ${number(limits.max)}` : "";
-  return `${where} makes ${counted(culprit.nonfinite, "non-finite value")}${input}${limit}.${victims > 0 ? ` ${counted(victims, "op passes it on", "ops pass it on")}.` : ""}`;
+  const precise = computed === undefined ? "" : `, in higher precision the result reaches ${number(computed)}`;
+  return `${where} makes ${counted(culprit.nonfinite, "non-finite value")}${input}${limit}${precise}.${victims > 0 ? ` ${counted(victims, "op passes it on", "ops pass it on")}.` : ""}`;
 }
 
-export function chainPicture(chain: readonly ChainLink[]): Picture | undefined {
+/** `computed` is the largest magnitude that the first op gives when it is computed again in higher precision. */
+export function chainPicture(chain: readonly ChainLink[], computed: number | undefined): Picture | undefined {
   if (chain.length === 0) return undefined;
-  const says = sentence(chain);
+  const says = sentence(chain, computed);
   const holder = h("div", { class: "chain" });
   const show = (unfolded: boolean) => {
     const stops = stopsOf(chain, unfolded);
     clear(holder);
-    holder.append(drawing(says, (svg, width) => draw(svg, width, stops)));
+    holder.append(drawing(says, (svg, width) => draw(svg, width, stops, computed)));
     if (stops.length < chain.length || unfolded) {
       const words = unfolded ? "Fold the ops that pass it on" : `Show all ${count(chain.length)} ops`;
       holder.append(h("button", {
@@ -62,15 +64,19 @@ export function chainPicture(chain: readonly ChainLink[]): Picture | undefined {
     }
   };
   show(false);
-  return { says, drawing: holder, legend: "ring: largest magnitude that goes in · dot: largest finite one that comes out · red dashes: largest finite value of the op's type" };
+  const legend = ["ring: largest magnitude that goes in", "dot: largest finite one that comes out", "red dashes: largest finite value of the op's type"];
+  if (computed !== undefined) legend.push("red ring: the result in higher precision");
+  return { says, drawing: holder, legend: legend.join(" · ") };
 }
 
-function draw(svg: SVGSVGElement, width: number, stops: readonly Stop[]): number {
-  const left = 52;
-  const perRow = Math.max(1, Math.min(stops.length, Math.floor((width - left) / 118)));
-  const rows = Math.ceil(stops.length / perRow);
-  const rowHeight = 236;
-  const logs: number[] = [];
+const left = 52;
+const rowHeight = 232;
+
+function draw(svg: SVGSVGElement, width: number, stops: readonly Stop[], computed: number | undefined): number {
+  const fitting = Math.max(1, Math.floor((width - left) / 92));
+  const rows = Math.ceil(stops.length / fitting);
+  const perRow = Math.ceil(stops.length / rows);
+  const logs = computed === undefined ? [] : [Math.log2(computed)];
   for (const { link } of stops) {
     for (const magnitude of [link.input_absmax, link.output_absmax]) {
       const log = Math.log2(numeric(magnitude) ?? NaN);
@@ -83,59 +89,88 @@ function draw(svg: SVGSVGElement, width: number, stops: readonly Stop[]): number
   const near = limits.map((limit) => limit.largest + 1).filter((limit) => limit <= data + 24);
   const high = Math.ceil(Math.max(data, ...near)) + 2;
   const low = Math.floor(Math.min(...(logs.length > 0 ? logs : [0]), 0)) - 1;
+  const culprit = stops.findIndex(({ link }) => link.nonfinite > 0);
   for (let row = 0; row < rows; row += 1) {
     const group = s("g", { transform: `translate(0 ${row * rowHeight})` });
-    drawRow(group, width, left, stops.slice(row * perRow, (row + 1) * perRow), perRow, low, high);
     svg.append(group);
+    drawAxis(group, left + Math.min(perRow, stops.length - row * perRow) * columnWidth(width, perRow), low, high);
+    for (let i = row * perRow; i < Math.min((row + 1) * perRow, stops.length); i += 1) {
+      const stop = stops[i];
+      if (stop) drawStop(group, stop, { x: left + (i % perRow) * columnWidth(width, perRow), wide: columnWidth(width, perRow), low, high, culprit: i === culprit, computed: i === culprit ? computed : undefined, more: i + 1 < stops.length });
+    }
   }
   return rows * rowHeight - 10;
 }
 
-function drawRow(group: SVGGElement, width: number, left: number, stops: readonly Stop[], perRow: number, low: number, high: number): void {
-  const [top, foot] = [22, 148];
-  const wide = Math.min((width - left) / perRow, 190);
-  const right = left + stops.length * wide;
-  const y = (log2: number) => foot - ((Math.min(Math.max(log2, low), high) - low) / (high - low)) * (foot - top);
+const [top, foot] = [24, 148];
+
+function columnWidth(width: number, perRow: number): number {
+  return Math.min((width - left) / perRow, 190);
+}
+
+function heightOf(log2: number, low: number, high: number): number {
+  return foot - ((Math.min(Math.max(log2, low), high) - low) / (high - low)) * (foot - top);
+}
+
+function drawAxis(group: SVGGElement, right: number, low: number, high: number): void {
   const every = Math.max(1, Math.ceil((high - low) / 6));
   for (let k = Math.ceil(low / every) * every; k <= high; k += every) {
-    group.append(s("path", { class: "grid-line", d: `M${left} ${y(k)}H${right}` }), text(left - 6, y(k) + 4, powerOfTwo(k), "end"));
+    const y = heightOf(k, low, high);
+    group.append(s("path", { class: "grid-line", d: `M${left} ${y}H${right}` }), text(left - 6, y + 4, powerOfTwo(k), "end"));
   }
   group.append(s("text", { class: "axis-name", "text-anchor": "middle", transform: `translate(11 ${(top + foot) / 2}) rotate(-90)` }, "largest magnitude"));
-  stops.forEach(({ link, folded }, i) => {
-    const x = left + i * wide;
-    const middle = x + wide / 2;
-    const input = numeric(link.input_absmax);
-    const output = numeric(link.output_absmax);
-    const limit = floatLimits(link.dtype);
-    const limitY = limit && limit.largest + 1 <= high ? y(Math.log2(limit.max)) : undefined;
-    if (limitY !== undefined) group.append(s("path", { class: "limit", d: `M${x + 4} ${limitY}H${x + wide - 4}` }));
-    if (i > 0) group.append(s("path", { class: "grid-line", d: `M${x} ${top}V${foot}` }));
-    const point = (at: number, magnitude: number | undefined) =>
-      magnitude !== undefined && magnitude > 0 && Number.isFinite(magnitude) ? { x: at, y: y(Math.log2(magnitude)) } : undefined;
-    const from = point(middle - 18, input);
-    const to = link.nonfinite > 0 ? { x: middle + 18, y: top - 8 } : point(middle + 18, output);
-    if (from && to) group.append(s("path", { class: link.nonfinite > 0 ? "flow flow-out" : "flow", d: `M${from.x} ${from.y}L${to.x} ${to.y}` }));
-    if (from) group.append(s("circle", { class: "value-in", cx: from.x, cy: from.y, r: 4 }, s("title", {}, `in: ${number(input ?? NaN)}`)));
-    if (link.nonfinite > 0) {
-      group.append(
-        s("path", { class: "value-out-of-range", d: `M${middle + 18} ${top - 14}l6 10h-12z` }),
-        text(middle + 28, top - 5, "not finite", "start", "limit-label"),
-      );
-      const finite = point(middle + 18, output);
-      if (finite) group.append(s("circle", { class: "value-out", cx: finite.x, cy: finite.y, r: 3.5 }));
-    } else if (to) {
-      group.append(s("circle", { class: "value-out", cx: to.x, cy: to.y, r: 4 }, s("title", {}, `out: ${number(output ?? NaN)}`)));
-    }
-    const words = [
-      [link.op, "bar-label"],
-      [link.module || link.phase, "tick"],
-      [`${link.dtype}${limit && limit.largest + 1 > high ? ", limit far off" : ""}`, "tick"],
-      [folded > 0 ? `${link.note}, and ${count(folded)} more` : link.note, link.nonfinite > 0 ? "note-bad" : "tick"],
-    ] as const;
-    words.forEach(([content, style], line) => {
-      const label = text(middle, foot + 18 + line * 15, fitted(content, wide - 6), "middle", style);
-      label.append(s("title", {}, content));
-      group.append(label);
-    });
+}
+
+interface Place {
+  x: number;
+  wide: number;
+  low: number;
+  high: number;
+  /** Whether the value was born here. */
+  culprit: boolean;
+  computed: number | undefined;
+  /** Whether another stop follows. */
+  more: boolean;
+}
+
+function drawStop(group: SVGGElement, { link, folded }: Stop, { x, wide, low, high, culprit, computed, more }: Place): void {
+  const middle = x + wide / 2;
+  const limit = floatLimits(link.dtype);
+  if (limit && limit.largest + 1 <= high) {
+    const y = heightOf(Math.log2(limit.max), low, high);
+    group.append(s("path", { class: "limit", d: `M${x + 4} ${y}H${x + wide - 4}` }));
+  }
+  const point = (at: number, magnitude: number | undefined) =>
+    magnitude !== undefined && magnitude > 0 && Number.isFinite(magnitude) ? { x: at, y: heightOf(Math.log2(magnitude), low, high) } : undefined;
+  const circle = (style: string, at: { x: number; y: number } | undefined, words: string) => {
+    if (at) group.append(s("circle", { class: style, cx: at.x, cy: at.y, r: 4 }, s("title", {}, words)));
+  };
+  const input = numeric(link.input_absmax);
+  const output = numeric(link.output_absmax);
+  const from = point(middle - 16, input);
+  const finite = point(middle + 16, output);
+  const bad = link.nonfinite > 0;
+  const to = bad ? { x: middle + 16, y: top - 10 } : finite;
+  if (from && to) group.append(s("path", { class: bad ? "flow flow-out" : "flow", d: `M${from.x} ${from.y}L${to.x} ${to.y}` }));
+  circle("value-in", from, `goes in: at most ${number(input ?? NaN)}`);
+  circle("value-out", finite, `comes out: finite values of at most ${number(output ?? NaN)}`);
+  circle("value-computed", point(middle + 16, computed), `in higher precision: ${number(computed ?? NaN)}`);
+  if (bad) {
+    group.append(
+      s("path", { class: "value-out-of-range", d: `M${middle + 16} ${top - 16}l6 10h-12z` }, s("title", {}, counted(link.nonfinite, "non-finite value"))),
+      text(middle + 7, top - 8, "not finite", "end", "limit-label"),
+    );
+  }
+  if (more) group.append(s("path", { class: "arrow-between", d: `M${x + wide - 4} ${foot + 10}l4 4-4 4` }));
+  const words: [string, string][] = [
+    [link.op, "bar-label"],
+    [link.module || link.phase, "tick"],
+    [limit ? `${link.dtype}${limit.largest + 1 > high ? ", limit far off" : ""}` : "", "tick"],
+    [folded > 0 ? `${link.note}, and ${count(folded)} more` : link.note, culprit ? "note-bad" : "tick"],
+  ];
+  words.forEach(([content, style], line) => {
+    const label = text(middle, foot + 18 + line * 15, fitted(content, wide - (more ? 18 : 4)), "middle", style);
+    label.append(s("title", {}, content));
+    group.append(label);
   });
 }

@@ -24,7 +24,7 @@ export function text(x: number, y: number, content: string, anchor: "start" | "m
 }
 
 /** `content` cut in its middle to about `width` pixels: both ends of a path or an op's name tell something. */
-export function fitted(content: string, width: number, perCharacter = 6.3): string {
+export function fitted(content: string, width: number, perCharacter = 6.6): string {
   const room = Math.max(4, Math.floor(width / perCharacter));
   if (content.length <= room) return content;
   const head = Math.ceil((room - 1) * 0.35);

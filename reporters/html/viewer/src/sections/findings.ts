@@ -12,11 +12,11 @@ function where(culprit: Culprit): Child {
   const parts = joined(
     [
       culprit.source && h("span", { class: "name path" }, culprit.source),
-      named("in", culprit.function),
+      culprit.function && named("in", `${culprit.function}()`),
       named("op", culprit.op),
       named("module", culprit.module),
       named("parameter", culprit.parameter),
-      culprit.phase && h("span", { class: "name" }, culprit.phase),
+      named("phase", culprit.phase),
     ],
     " · ",
   );
@@ -54,6 +54,12 @@ function explained(finding: Finding): Child {
   );
 }
 
+/** "steps 0–411"; with how many of them where it is not all. */
+function when({ steps }: Finding): string {
+  const range = stepRange(steps.first, steps.last);
+  return steps.count < steps.last - steps.first + 1 ? `${counted(steps.count, "step")} of ${range}` : range;
+}
+
 function article(finding: Finding, id: string, report: Report, open: boolean): HTMLElement {
   const told = h("span", { class: "told", role: "status" });
   const copy = h("button", {
@@ -83,7 +89,7 @@ function article(finding: Finding, id: string, report: Report, open: boolean): H
         h("span", { class: `word word-${finding.severity}` }, statusWords[finding.severity]),
         h("span", { class: "title" }, finding.title),
         h("span", { class: "code" }, `${finding.rule} ${finding.name}`),
-        h("span", { class: "when" }, `${stepRange(finding.steps.first, finding.steps.last)}${finding.steps.count > 1 ? `, ${counted(finding.steps.count, "step")}` : ""}`),
+        h("span", { class: "when" }, when(finding)),
       ),
     ),
   );

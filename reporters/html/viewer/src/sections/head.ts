@@ -1,6 +1,6 @@
 // Is my run healthy? What is wrong? Then what ran, where and at what cost.
 import { h, joined, type Child } from "../dom";
-import { count, counted, duration, moment, number, percent, ratio, scale } from "../format";
+import { count, counted, duration, moment, number, percent, ratio } from "../format";
 import { numeric, value, type Report, type Severity } from "../report";
 import { lookedAtSentence } from "../sentences";
 import { statusShape } from "../status";
@@ -55,7 +55,7 @@ export function head(report: Report): HTMLElement {
   const skipped = run.skipped_steps.length;
   const facts: [string, Child][] = [
     ["program", h("span", { class: "path" }, run.command.join(" ") || "unknown")],
-    ["torch", joined([run.torch, run.python && `Python ${run.python}`, !run.python && run.language], " · ").join("") || "unknown"],
+    ["torch", joined([run.torch ?? "unknown", run.python ? `Python ${run.python}` : run.language === "c++" && "C++"], " · ").join("")],
     ["device", joined([run.device, run.processor], " · ").join("") || "unknown"],
     ["precision", run.precision ?? "unknown"],
     ["steps", count(run.steps)],
@@ -65,7 +65,6 @@ export function head(report: Report): HTMLElement {
     ["ended", joined([run.ended, run.exit_status !== null && `exit status ${run.exit_status}`], ", ").join("") || "unknown"],
     ["processes", run.ranks > 1 ? counted(run.ranks, "rank") : null],
     ["time per step", stepTime(report)],
-    ["final loss scale", finalScale(report)],
   ];
   const status = run.steps === 0 ? "info" : report.verdict;
   return h(
@@ -75,11 +74,6 @@ export function head(report: Report): HTMLElement {
     h("p", { class: "summary" }, summary(report)),
     h("dl", { class: "facts" }, ...facts.filter(([, fact]) => fact !== null).map(([name, fact]) => h("div", {}, h("dt", {}, name), h("dd", {}, fact)))),
   );
-}
-
-function finalScale(report: Report): string | null {
-  const last = report.scaler?.timeline[report.scaler.timeline.length - 1];
-  return last ? scale(value(last.scale_after)) : null;
 }
 
 function stepTime(report: Report): string | null {

@@ -100,12 +100,12 @@ function seriesChart(label: string, points: readonly SeriesPoint[], xLabel: bool
     wholeTicks: logarithmic,
     height: xLabel ? 156 : 120,
     lines: [
-      { label, colour: "accent" },
-      { label: `smallest ${label}`, colour: "accent-soft", width: 0.5 },
       { label: `largest ${label}`, colour: "accent-soft", width: 0.5 },
+      { label: `smallest ${label}`, colour: "accent-soft", width: 0.5 },
+      { label, colour: "accent" },
     ],
-    band: [3, 2],
-    data: [steps, means, smallest, largest],
+    band: [1, 2],
+    data: [steps, largest, smallest, means],
     marks: (chart, context) => {
       const ratio = window.devicePixelRatio || 1;
       context.save();
@@ -143,22 +143,26 @@ function settingsTable(scaler: Scaler): HTMLElement {
   ];
   return h(
     "div",
-    { class: "settings" },
+    {},
     h(
       "table",
       {},
-      h("caption", {}, `Settings${scaler.implementation ? ` of ${scaler.implementation}` : ""}`),
+      h("caption", {}, "Settings", scaler.implementation ? h("span", { class: "kind" }, ` ${scaler.implementation}`) : null),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "setting"), h("th", { scope: "col", class: "numeric" }, "this run"), recommendation ? h("th", { scope: "col", class: "numeric" }, "recommended") : null)),
       h("tbody", {}, ...names.map(([key, name, spell]) =>
         h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "numeric" }, spell(value(settings[key]))), recommendation ? h("td", { class: "numeric" }, spell(value(recommendation[key]))) : null))),
     ),
     recommendation?.reason ? h("p", { class: "aside" }, recommendation.reason) : null,
-    h("p", { class: "legend" }, legendMark("skip"), " skipped  ", legendMark("skip-by-design"), " skipped by design"),
   );
 }
 
-function legendMark(kind: string): HTMLElement {
-  return h("span", { class: `mark-sample ${kind}`, "aria-hidden": "true" }, kind === "skip" ? "×" : "○");
+function legend(scaler: Scaler | undefined, report: Report): HTMLElement {
+  const sample = (kind: string, mark: string) => h("span", { class: `mark-sample ${kind}`, "aria-hidden": "true" }, mark);
+  const seen = shownSeries.some(([name]) => report.series.some((series) => series.name === name));
+  const entries: Child[][] = [];
+  if (scaler) entries.push([sample("skip", "×"), " skipped"], [sample("skip-by-design", "○"), " skipped by design"]);
+  if (seen) entries.push([sample("skip", "▾"), " not finite"], ["line: mean of a window of steps, band: its smallest to largest"]);
+  return h("p", { class: "legend" }, ...entries.map((entry) => h("span", {}, ...entry)));
 }
 
 const shownSeries: [string, string][] = [["loss", "loss"], ["grad_norm", "gradient norm"]];
@@ -209,7 +213,9 @@ export function lossScale(report: Report): HTMLElement {
   const show = (scaler: Scaler | undefined) => {
     sentence.textContent = says(scaler);
     const timeline = timelineOf(report, scaler);
-    holder.replaceChildren(...[timeline, scaler && settingsTable(scaler)].filter((part) => part !== undefined));
+    holder.replaceChildren();
+    if (timeline) holder.append(timeline);
+    holder.append(h("div", { class: "settings" }, scaler ? settingsTable(scaler) : "", timeline ? legend(scaler, report) : ""));
   };
   let choice: Child = null;
   if (scalers.length > 1) {

@@ -34,16 +34,19 @@ function facts(report: Report): [string, Child][] {
 
 export function notLookedAt(report: Report): HTMLElement {
   const { not_evaluated: rules } = report;
-  const says =
-    `${counted(report.run.rules, "rule")} evaluated, ${rules.length === 0 ? "none" : count(rules.length)} not` +
-    `; ${report.hidden.length === 0 ? "no region" : counted(report.hidden.length, "region")} not observed; ${report.run.dropped === 0 ? "no event" : counted(report.run.dropped, "event")} dropped.`;
+  const says = [
+    `${counted(report.run.rules, "rule")} evaluated`,
+    `${count(rules.length)} not evaluated`,
+    `${counted(report.hidden.length, "region")} not observed`,
+    `${counted(report.run.dropped, "event")} dropped`,
+  ].join(", ") + ".";
   return section(
     "not-looked-at",
     "Not looked at",
     says,
-    h("dl", { class: "parts" }, ...facts(report).flatMap(([name, fact]) => [h("dt", {}, name), h("dd", {}, fact)])),
+    h("dl", { class: "parts wide-terms" }, ...facts(report).flatMap(([name, fact]) => [h("dt", {}, name), h("dd", {}, fact)])),
     rules.length === 0
-      ? h("p", { class: "empty" }, "Every rule had the data it needs.")
+      ? h("p", { class: "empty" }, report.run.rules === 0 ? "No rule was evaluated." : "Every rule had the data it needs.")
       : h(
           "table",
           { class: "plain" },

@@ -2,7 +2,7 @@
 import { h } from "../dom";
 import { bytes, count, counted, duration, number, percent } from "../format";
 import { headroomOf, inside, isCast } from "../modules";
-import { value, type Op, type Report } from "../report";
+import { value, type Nonfinite, type Op, type Report } from "../report";
 import { Search } from "../search";
 import { VirtualTable, type Column } from "../table";
 import { section } from "./section";
@@ -15,27 +15,27 @@ function dtypes(op: Op): string {
 }
 
 const columns: Column<Op>[] = [
-  { key: "op", title: "op", width: 190, grows: true, sort: (op) => op.op, cell: (op) => op.op, full: (op) => op.op },
-  { key: "phase", title: "phase", width: 78, sort: (op) => op.phase, cell: (op) => op.phase },
+  { key: "op", title: "op", width: 160, grows: true, sort: (op) => op.op, cell: (op) => op.op, full: (op) => op.op },
+  { key: "phase", title: "phase", width: 76, sort: (op) => op.phase, cell: (op) => op.phase },
   {
-    key: "module", title: "module", width: 200, grows: true, sort: (op) => op.module, full: (op) => `${op.module} ${op.module_class}`,
+    key: "module", title: "module", width: 170, grows: true, sort: (op) => op.module, full: (op) => `${op.module} ${op.module_class}`,
     cell: (op) => h("span", {}, op.module, op.module_class ? h("span", { class: "kind" }, ` ${op.module_class}`) : null),
   },
-  { key: "source", title: "source", width: 130, sort: (op) => op.source ?? undefined, cell: (op) => op.source ?? "", full: (op) => op.source ?? "source line not known" },
+  { key: "source", title: "source", width: 120, sort: (op) => op.source ?? undefined, cell: (op) => op.source ?? "", full: (op) => op.source ?? "source line not known" },
   {
-    key: "dtype", title: "dtype", hint: "as passed → as computed, after autocast → of the result where that differs", width: 120, sort: dtypes, full: dtypes,
+    key: "dtype", title: "dtype", hint: "as passed → as computed, after autocast → of the result where that differs", width: 116, sort: dtypes, full: dtypes,
     cell: (op) => h("span", { class: isCast(op) ? "cast" : null }, dtypes(op)),
   },
-  { key: "calls", title: "calls", width: 82, numeric: true, sort: (op) => op.calls, cell: (op) => count(op.calls) },
-  { key: "bytes", title: "bytes", hint: "size of its results, all calls", width: 84, numeric: true, sort: (op) => op.bytes, cell: (op) => bytes(op.bytes) },
-  { key: "time", title: "time", hint: "inside it, all calls, estimated from those timed", width: 84, numeric: true, sort: (op) => op.time_ns, cell: (op) => (op.time_ns > 0 ? duration(op.time_ns) : "–") },
-  { key: "absmax", title: "largest", hint: "largest finite magnitude of its results", width: 92, numeric: true, sort: (op) => value(op.absmax), cell: (op) => (value(op.absmax) === 0 ? "–" : number(value(op.absmax))) },
+  { key: "calls", title: "calls", width: 76, numeric: true, sort: (op) => op.calls, cell: (op) => count(op.calls) },
+  { key: "bytes", title: "bytes", hint: "size of its results, all calls", width: 80, numeric: true, sort: (op) => op.bytes, cell: (op) => bytes(op.bytes) },
+  { key: "time", title: "time", hint: "inside it, all calls, estimated from those timed", width: 80, numeric: true, sort: (op) => op.time_ns, cell: (op) => (op.time_ns > 0 ? duration(op.time_ns) : "–") },
+  { key: "absmax", title: "largest", hint: "largest finite magnitude of its results", width: 86, numeric: true, sort: (op) => value(op.absmax), cell: (op) => (value(op.absmax) === 0 ? "–" : number(value(op.absmax))) },
   {
-    key: "headroom", title: "headroom", unit: "2ⁿ", hint: "powers of two from the largest magnitude to the type's largest finite value", width: 104, numeric: true,
+    key: "headroom", title: "headroom", unit: "2ⁿ", hint: "powers of two from the largest magnitude to the type's largest finite value", width: 110, numeric: true,
     sort: (op) => headroomOf(op), cell: (op) => number(Number((headroomOf(op) ?? NaN).toFixed(1))).replace("NaN", "–"),
   },
   {
-    key: "nonfinite", title: "non-finite", unit: "first at step", width: 148, numeric: true, sort: (op) => op.first_nonfinite_step ?? undefined,
+    key: "nonfinite", title: "non-finite", hint: "first step with a NaN or an infinity in its results", width: 140, numeric: true, sort: (op) => op.first_nonfinite_step ?? undefined,
     cell: (op) => (op.first_nonfinite_step === null ? "" : h("span", { class: "word-error" }, `step ${count(op.first_nonfinite_step)} (${counted(op.nonfinite_calls, "call")})`)),
   },
 ];
@@ -55,6 +55,41 @@ function sentence(report: Report): string {
   const total = ops.reduce((sum, op) => sum + op.time_ns, 0);
   const slowest = heaviest && heaviest.time_ns > 0 ? `; most time goes to ${heaviest.op}${heaviest.module ? ` in ${heaviest.module}` : ""} (${percent(heaviest.time_ns / total)})` : "";
   return `${counted(ops.length, "op")}, ${count(cast)} of them with a cast, ${bad === 0 ? "none" : count(bad)} with a non-finite result${slowest}.`;
+}
+
+const kinds: Record<string, string> = {
+  producer: "made from finite inputs",
+  propagator: "an input was non-finite already",
+  input: "came in from outside",
+  unknown: "inputs not seen",
+};
+
+/** Where values became non-finite, in the order in which it happened. */
+function nonfiniteValues(report: Report): HTMLElement | null {
+  const rows = report.nonfinite;
+  if (rows.length === 0) return null;
+  const table = new VirtualTable<Nonfinite>({
+    id: "nonfinite-table",
+    caption: "Non-finite values in the order in which they appeared",
+    rows,
+    sortedBy: "order",
+    descending: false,
+    empty: "",
+    columns: [
+      { key: "order", title: "order", width: 80, numeric: true, sort: (row) => row.order, cell: (row) => count(row.order) },
+      { key: "step", title: "step", width: 80, numeric: true, sort: (row) => row.step, cell: (row) => count(row.step) },
+      { key: "kind", title: "how", width: 210, sort: (row) => row.kind, cell: (row) => kinds[row.kind] ?? row.kind },
+      { key: "op", title: "op", width: 160, grows: true, sort: (row) => row.op, cell: (row) => row.op, full: (row) => row.op },
+      { key: "phase", title: "phase", width: 80, sort: (row) => row.phase, cell: (row) => row.phase },
+      { key: "module", title: "module", width: 190, grows: true, sort: (row) => row.module, cell: (row) => row.module, full: (row) => row.module },
+      { key: "source", title: "source", width: 140, sort: (row) => row.source ?? undefined, cell: (row) => row.source ?? "", full: (row) => row.source ?? "" },
+      { key: "dtype", title: "dtype", width: 64, sort: (row) => row.dtype, cell: (row) => row.dtype },
+      { key: "nan", title: "NaN", width: 90, numeric: true, sort: (row) => row.nan, cell: (row) => count(row.nan) },
+      { key: "infinite", title: "infinite", width: 90, numeric: true, sort: (row) => row.infinite, cell: (row) => count(row.infinite) },
+      { key: "elements", title: "of elements", width: 112, numeric: true, sort: (row) => row.elements, cell: (row) => count(row.elements) },
+    ],
+  });
+  return h("details", { class: "more" }, h("summary", {}, `Non-finite values in the order in which they appeared (${count(rows.length)})`), table.element);
 }
 
 export function opsSection(report: Report): OpsSection {
@@ -103,6 +138,7 @@ export function opsSection(report: Report): OpsSection {
     sentence(report),
     h("p", { class: "filters" }, search.element, h("label", {}, "show ", only), moduleFilter),
     table.element,
+    nonfiniteValues(report),
   );
   return { element, showModule, focusSearch: () => {
     element.scrollIntoView();

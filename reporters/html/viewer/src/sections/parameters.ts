@@ -70,9 +70,12 @@ export class ParameterTable {
   #say(scaleLog2: number): void {
     const lossy = this.#rows.filter((row) => row.shares.lost >= 0.01).length;
     const over = this.#rows.filter((row) => row.shares.overflowed > 0).length;
+    const watched = this.#rows.filter((row) => row.totals.elements > 0).length;
     this.#sentence.textContent =
       this.#rows.length === 0
         ? ""
+        : watched === 0
+        ? `${counted(this.#rows.length, "parameter")}; no gradient was looked at.`
         : `At loss scale ${powerOfTwo(scaleLog2)}, ${count(lossy)} of ${counted(this.#rows.length, "parameter")} would lose at least 1 % of the gradient values that are not 0, ` +
           `and ${count(over)} would overflow. Choose one to see its gradients above.`;
   }
@@ -80,21 +83,21 @@ export class ParameterTable {
 
 function columns(): Column<Row>[] {
   const share = (key: keyof Shares, title: string, hint: string): Column<Row> => ({
-    key, title, hint, width: 104, numeric: true,
+    key, title, hint, width: 110, numeric: true,
     sort: (row) => (row.totals.exponents.total > 0 ? row.shares[key] : undefined),
     cell: (row) => (row.totals.exponents.total > 0 ? percent(row.shares[key]) : "–"),
   });
   return [
-    { key: "name", title: "parameter", width: 240, grows: true, sort: ({ parameter }) => parameter.name, cell: ({ parameter }) => parameter.name, full: ({ parameter }) => parameter.name },
-    share("lost", "flushed to 0", "share below fp16's smallest subnormal at the slider's loss scale, of the values that are not 0"),
-    share("imprecise", "subnormal", "share between 2⁻²⁴ and 2⁻¹⁴ at the slider's loss scale, of the values that are not 0"),
-    share("overflowed", "overflowed", "share of 2¹⁶ and more at the slider's loss scale, of the values that are not 0"),
-    { key: "zero", title: "exactly 0", hint: "share of the values looked at, as the run had them", width: 92, numeric: true, sort: ({ totals }) => (totals.elements > 0 ? totals.zero / totals.elements : undefined), cell: ({ totals }) => (totals.elements > 0 ? percent(totals.zero / totals.elements) : "–") },
-    { key: "absmax", title: "largest", hint: "largest finite gradient magnitude, unscaled", width: 100, numeric: true, sort: ({ parameter }) => value(parameter.gradient_absmax), cell: ({ parameter }) => number(value(parameter.gradient_absmax)) },
-    { key: "nonfinite", title: "non-finite", unit: "steps", hint: "steps in which its gradient held NaN or infinities", width: 116, numeric: true, sort: ({ parameter }) => parameter.nonfinite_steps, cell: ({ parameter }) => count(parameter.nonfinite_steps) },
-    { key: "dtype", title: "dtype", width: 64, sort: ({ parameter }) => parameter.dtype, cell: ({ parameter }) => parameter.dtype },
-    { key: "shape", title: "shape", width: 118, sort: ({ parameter }) => parameter.shape.length, cell: ({ parameter }) => parameter.shape.join(" × ") || "scalar", full: ({ parameter }) => parameter.shape.join(" × ") },
+    { key: "name", title: "parameter", width: 200, grows: true, sort: ({ parameter }) => parameter.name, cell: ({ parameter }) => parameter.name, full: ({ parameter }) => parameter.name },
+    share("lost", "flushed to 0", "share below 2⁻²⁵, half of fp16's smallest subnormal, at the slider's loss scale; of the values that are not 0"),
+    share("imprecise", "subnormal", "share below 2⁻¹⁴ that is not flushed, at the slider's loss scale; of the values that are not 0"),
+    share("overflowed", "overflowed", "share of 2¹⁶ and more at the slider's loss scale; of the values that are not 0"),
+    { key: "zero", title: "exactly 0", hint: "share of the values looked at, as the run had them", width: 86, numeric: true, sort: ({ totals }) => (totals.elements > 0 ? totals.zero / totals.elements : undefined), cell: ({ totals }) => (totals.elements > 0 ? percent(totals.zero / totals.elements) : "–") },
+    { key: "absmax", title: "largest", hint: "largest finite gradient magnitude, unscaled", width: 100, numeric: true, sort: ({ parameter, totals }) => (totals.elements > 0 ? value(parameter.gradient_absmax) : undefined), cell: ({ parameter, totals }) => (totals.elements > 0 ? number(value(parameter.gradient_absmax)) : "–") },
+    { key: "nonfinite", title: "non-finite", unit: "steps", hint: "steps in which its gradient held NaN or infinities", width: 130, numeric: true, sort: ({ parameter }) => parameter.nonfinite_steps, cell: ({ parameter }) => count(parameter.nonfinite_steps) },
+    { key: "dtype", title: "dtype", width: 58, sort: ({ parameter }) => parameter.dtype, cell: ({ parameter }) => parameter.dtype },
+    { key: "shape", title: "shape", width: 108, sort: ({ parameter }) => parameter.shape.length, cell: ({ parameter }) => parameter.shape.join(" × ") || "scalar", full: ({ parameter }) => parameter.shape.join(" × ") },
     { key: "count", title: "elements", width: 96, numeric: true, sort: ({ parameter }) => parameter.count, cell: ({ parameter }) => count(parameter.count) },
-    { key: "optimizer", title: "optimizer", width: 90, sort: ({ parameter }) => parameter.optimizer ?? undefined, cell: ({ parameter }) => parameter.optimizer ?? "none", full: ({ parameter }) => parameter.optimizer ?? "no optimizer owns it" },
+    { key: "optimizer", title: "optimizer", width: 84, sort: ({ parameter }) => parameter.optimizer ?? undefined, cell: ({ parameter }) => parameter.optimizer ?? "none", full: ({ parameter }) => parameter.optimizer ?? "no optimizer owns it" },
   ];
 }

@@ -3,6 +3,7 @@ import { clear, h, type Child } from "../dom";
 import { count, counted, number, percent } from "../format";
 import { headroomOf, inMap, kinds, moduleTree, type Measure, type ModuleNode, type Work } from "../modules";
 import type { Report } from "../report";
+import { statusShape } from "../status";
 import { section } from "./section";
 
 const rowsUnfolded = 28;
@@ -98,10 +99,11 @@ class ModuleTree {
           this.#current = node;
           this.#toggle(node);
         } }),
-      node.name, node.moduleClass ? h("span", { class: "kind" }, ` ${node.moduleClass}`) : null);
+      node.name, node.moduleClass ? h("span", { class: "kind" }, ` ${node.moduleClass}`) : null,
+      work.nonfinite > 0 ? h("span", { class: "word-error non-finite" }, statusShape("error", 12), " non-finite") : null);
     name.style.paddingLeft = `${node.depth * 16 + 4}px`;
     const numeric = (content: Child, title: string | null = null) => h("td", { class: "numeric", title }, content);
-    const row = h(
+    return h(
       "tr",
       {
         "aria-level": node.depth + 1, "aria-expanded": foldable ? String(this.#open.has(node)) : null,
@@ -120,8 +122,6 @@ class ModuleTree {
       numeric(work.casts > 0 ? count(work.casts) : ""),
       numeric(headroom === undefined ? "" : number(Number(headroom.toFixed(1))), work.nearest ? `${work.nearest.op} ${work.nearest.module}` : null),
     );
-    if (work.nonfinite > 0 || (headroom !== undefined && headroom <= 0)) row.classList.add("bad");
-    return row;
   }
 
   #toggle(node: ModuleNode): void {
