@@ -52,6 +52,13 @@ void connect_by_events(const TraceView& view, std::span<const Candidate> candida
     for (const trace::WitnessTensor& input : candidate.event->inputs) {
       if (input.stats.nonfinite() == 0) continue;
       const Site* producer = view.site(input.type.producer);
+      // What hands values on unchanged (a cast that has nothing to do, a view) is not checked and so is no candidate:
+      // beyond it only the first call's graph leads further.
+      if (producer != nullptr && view.totals(producer->id).checked_calls == 0) {
+        const std::vector<bool> reached = view.ancestors(producer->id);
+        for (std::size_t site = 0; site < reached.size(); ++site)
+          feeds[site] = feeds[site] || reached[site];
+      }
       for (; producer != nullptr && producer->kind == trace::SiteKind::op; producer = view.parent(*producer)) {
         feeds[static_cast<std::size_t>(producer->id)] = true;
       }
