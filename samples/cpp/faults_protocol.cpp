@@ -1,0 +1,182 @@
+#include <torch/torch.h>
+
+#include "executor/announced_calls.h"
+#include "samples/cpp/faults.h"
+#include "samples/cpp/training.h"
+
+// Each step is written out in full, as in a program of its own; only the marked lines differ from train_step().
+
+namespace ampscope::samples {
+namespace {
+
+using executor::Autocast;
+using executor::GradScaler;
+
+using Samples = std::vector<Sample>;
+
+torch::Tensor backward_under_autocast(Training& t, const Samples& samples) {
+  executor::zero_grad(*t.optimizer);
+  torch::Tensor total = torch::zeros({});
+  for (const Sample& sample : samples) {
+    const Autocast autocast(torch::kCPU, t.autocast());
+    const torch::Tensor loss = t.loss(t, sample) / static_cast<double>(samples.size());
+    t.scaler.scale(loss).backward();  // the guard still lives
+    total += loss.detach();
+  }
+  t.scaler.unscale_(*t.optimizer);
+  executor::clip_grad_norm_(t.parameters(), t.max_norm);
+  const bool skipped = t.scaler.step(*t.optimizer).skipped;
+  t.scaler.update();
+  if (!skipped) executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+  return total;
+}
+
+torch::Tensor loss_outside_autocast(Training& t, const Samples& samples) {
+  executor::zero_grad(*t.optimizer);
+  torch::Tensor total = torch::zeros({});
+  for (const Sample& sample : samples) {
+    torch::Tensor logits;
+    {
+      const Autocast autocast(torch::kCPU, t.autocast());
+      logits = t.program.network->forward(sample.inputs);
+    }
+    const torch::Tensor loss =
+        cross_entropy(logits, sample.targets) / static_cast<double>(samples.size());  // in the dtype of the logits
+    t.scaler.scale(loss).backward();
+    total += loss.detach();
+  }
+  t.scaler.unscale_(*t.optimizer);
+  executor::clip_grad_norm_(t.parameters(), t.max_norm);
+  const bool skipped = t.scaler.step(*t.optimizer).skipped;
+  t.scaler.update();
+  if (!skipped) executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+  return total;
+}
+
+torch::Tensor missing_scaler(Training& t, const Samples& samples) {
+  constexpr double loss_weight = 1e-4;  // of this task among several
+  executor::zero_grad(*t.optimizer);
+  torch::Tensor total = torch::zeros({});
+  for (const Sample& sample : samples) {
+    torch::Tensor loss;
+    {
+      const Autocast autocast(torch::kCPU, t.autocast());
+      loss = loss_weight * t.loss(t, sample);
+    }
+    loss = loss / static_cast<double>(samples.size());
+    loss.backward();  // not scaled
+    total += loss.detach();
+  }
+  executor::clip_grad_norm_(t.parameters(), t.max_norm);
+  executor::optimizer_step(*t.optimizer);
+  executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+  return total;
+}
+
+torch::Tensor clip_before_unscale(Training& t, const Samples& samples) {
+  executor::zero_grad(*t.optimizer);
+  torch::Tensor total = torch::zeros({});
+  for (const Sample& sample : samples) {
+    torch::Tensor loss;
+    {
+      const Autocast autocast(torch::kCPU, t.autocast());
+      loss = t.loss(t, sample);
+    }
+    loss = loss / static_cast<double>(samples.size());
+    t.scaler.scale(loss).backward();
+    total += loss.detach();
+  }
+  executor::clip_grad_norm_(t.parameters(), t.max_norm);  // unscale_() is missing before it
+  const bool skipped = t.scaler.step(*t.optimizer).skipped;
+  t.scaler.update();
+  if (!skipped) executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+  return total;
+}
+
+torch::Tensor scaler_bypassed(Training& t, const Samples& samples) {
+  executor::zero_grad(*t.optimizer);
+  torch::Tensor total = torch::zeros({});
+  for (const Sample& sample : samples) {
+    torch::Tensor loss;
+    {
+      const Autocast autocast(torch::kCPU, t.autocast());
+      loss = t.loss(t, sample);
+    }
+    loss = loss / static_cast<double>(samples.size());
+    t.scaler.scale(loss).backward();
+    total += loss.detach();
+  }
+  executor::optimizer_step(*t.optimizer);  // not through the scaler
+  executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+  return total;
+}
+
+torch::Tensor scheduler_advanced_on_skip(Training& t, const Samples& samples) {
+  executor::zero_grad(*t.optimizer);
+  torch::Tensor total = torch::zeros({});
+  for (const Sample& sample : samples) {
+    torch::Tensor loss;
+    {
+      const Autocast autocast(torch::kCPU, t.autocast());
+      loss = t.loss(t, sample);
+    }
+    loss = loss / static_cast<double>(samples.size());
+    t.scaler.scale(loss).backward();
+    total += loss.detach();
+  }
+  t.scaler.unscale_(*t.optimizer);
+  executor::clip_grad_norm_(t.parameters(), t.max_norm);
+  t.scaler.step(*t.optimizer);
+  t.scaler.update();
+  executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });  // whether or not the step was skipped
+  return total;
+}
+
+void start_from_a_large_scale(Training& t) {
+  t.scaler = GradScaler(torch::kCPU, {.init_scale = 16777216.0});
+}
+
+}  // namespace
+
+std::vector<Fault> protocol_faults() {
+  return {
+      {.name = "backward-under-autocast",
+       .rule = "AMP101",
+       .description = "backward() is called while autocast is still on.",
+       .train_step = backward_under_autocast},
+      {.name = "loss-outside-autocast",
+       .rule = "AMP102",
+       .description = "The loss is computed outside the autocast region, so it is reduced in fp16.",
+       .train_step = loss_outside_autocast},
+      {.name = "missing-scaler",
+       .rule = "AMP201",
+       .description = "fp16 autocast without a GradScaler; the loss is small and its gradients are flushed to zero.",
+       .change_training = [](Training& t) { t.scaler = GradScaler(torch::kCPU, {.enabled = false}); },
+       .train_step = missing_scaler},
+      {.name = "clip-before-unscale",
+       .rule = "AMP202",
+       .description = "Gradients are clipped while they are still multiplied by the loss scale.",
+       .train_step = clip_before_unscale},
+      {.name = "scaler-bypassed",
+       .rule = "AMP208",
+       .description = "The loss is scaled, but the optimizer steps directly and applies the scaled gradients.",
+       .train_step = scaler_bypassed},
+      {.name = "scheduler-advanced-on-skip",
+       .rule = "AMP212",
+       .description = "The learning-rate schedule advances on skipped steps too.",
+       .change_training = start_from_a_large_scale,  // one that has to settle first, as after a change of the model
+       .train_step = scheduler_advanced_on_skip},
+      {.name = "scaler-with-bf16",
+       .rule = "AMP217",
+       .description = "A GradScaler is left on in a bf16 run, where it does work for nothing.",
+       .precision = executor::Precision::bf16,
+       .change_training = [](Training& t) { t.scaler = GradScaler(torch::kCPU); }},
+      {.name = "calibration",
+       .rule = "AMP301",
+       .description =
+           "No mistake: a large initial scale is halved in the first steps until it fits, as it is meant to be.",
+       .change_training = start_from_a_large_scale},
+  };
+}
+
+}  // namespace ampscope::samples
