@@ -136,10 +136,10 @@ class Run {
   /// Asked for by a name this release knows and does less for; nobody is to find out from the figures.
   void tell_what_is_not_there_yet() const {
     if (launch_.budget_percent > 0) {
-      fmt::print(stderr, "ampscope: --budget is not enforced in this release; the cost is measured and reported\n");
+      print(Stream::err, "ampscope: --budget is not enforced in this release; the cost is measured and reported\n");
     }
     if (launch_.level == "shadow") {
-      fmt::print(stderr, "ampscope: the level shadow is not in this release; recording at the level full\n");
+      print(Stream::err, "ampscope: the level shadow is not in this release; recording at the level full\n");
     }
   }
 
