@@ -49,7 +49,8 @@ class Run {
     app.add_flag("-f,--force", force_, "Replace the traces of an earlier run, and the HTML report");
     app.add_option("--level", level_, "How much to record: ops, grads, auto, full or shadow (default auto)")
         ->type_name("LEVEL");
-    app.add_option("--budget", budget_, "Wanted limit of the cost, a share of the run's time: 2% (recorded, not enforced yet)")
+    app.add_option("--budget", budget_,
+                   "Wanted limit of the cost, a share of the run's time: 2% (recorded, not enforced yet)")
         ->type_name("PERCENT");
     app.add_option("--max-size", max_size_, "Largest trace of one process (default 512MiB)")->type_name("SIZE");
     app.add_flag("--check", check_, "Exit with 1 when the program succeeded and there are findings");
