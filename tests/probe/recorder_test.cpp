@@ -17,6 +17,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+trace::RunInfo run_named(const std::string& id) {
+  trace::RunInfo run;
+  run.run_id = id;
+  return run;
+}
+
+GradientSample sample(std::int64_t step, std::int64_t parameter, double scale) {
+  GradientSample s;
+  s.step = step;
+  s.parameter = parameter;
+  s.scale = scale;
+  return s;
+}
+
+trace::RunEnd ended() {
+  trace::RunEnd end;
+  end.how = "exit";
+  return end;
+}
+
 class RecorderTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -51,7 +71,7 @@ class RecorderTest : public testing::Test {
 
 TEST_F(RecorderTest, WritesWhatThreadsHandOver) {
   Recorder recorder(options_);
-  ASSERT_TRUE(recorder.start({.run_id = "r1"}));
+  ASSERT_TRUE(recorder.start(run_named("r1")));
   EXPECT_EQ(recorder.path(), options_.output);
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
@@ -68,7 +88,7 @@ TEST_F(RecorderTest, WritesWhatThreadsHandOver) {
       recorder.define(site);
       for (std::int64_t step = 0; step < 50; ++step) {
         recorder.numerics(*lane, step, t, 1, trace::DType::float16, *stats);
-        recorder.gradient(*lane, {.step = step, .parameter = t, .scale = 1024}, *stats);
+        recorder.gradient(*lane, sample(step, t, 1024), *stats);
         counters.count_call(step, 10, 20);
       }
       recorder.release_lane(lane);
@@ -77,10 +97,11 @@ TEST_F(RecorderTest, WritesWhatThreadsHandOver) {
   for (std::thread& thread : threads)
     thread.join();
   FastLane* lane = recorder.acquire_lane();
-  recorder.define(trace::StepPattern{0, {{.kind = trace::EventKind::backward}}});
+  trace::ProtocolEvent backward;
+  recorder.define(trace::StepPattern{0, {backward}});
   for (std::int64_t step = 0; step < 50; ++step)
     recorder.step_finished(*lane, step, 0);
-  recorder.finish({.how = "exit", .detail = "", .end_time_ns = 1});
+  recorder.finish(ended());
 
   const trace::Trace trace = read(options_.output);
   EXPECT_EQ(trace.steps(), 50);
@@ -107,13 +128,13 @@ TEST_F(RecorderTest, WritesWhatThreadsHandOver) {
 
 TEST_F(RecorderTest, ASecondProcessOfTheRunLeavesTheFirstTraceAlone) {
   Recorder first(options_);
-  ASSERT_TRUE(first.start({.run_id = "r1"}));
+  ASSERT_TRUE(first.start(run_named("r1")));
   Recorder second(options_);
-  ASSERT_TRUE(second.start({.run_id = "r1"}));
+  ASSERT_TRUE(second.start(run_named("r1")));
   EXPECT_NE(first.path(), second.path());
   EXPECT_NE(second.path().find(std::to_string(getpid())), std::string::npos);
-  first.finish({.how = "exit"});
-  second.finish({.how = "exit"});
+  first.finish(ended());
+  second.finish(ended());
   EXPECT_EQ(read(first.path()).run.run_id, "r1");
   EXPECT_EQ(read(second.path()).run.run_id, "r1");
 }
@@ -149,7 +170,7 @@ TEST_F(RecorderTest, TheSizeLimitStopsTheTraceAndSaysSo) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   ASSERT_TRUE(recorder.failed());
-  recorder.finish({.how = "exit"});
+  recorder.finish(ended());
   EXPECT_LT(fs::file_size(options_.output), 200'000U);
   EXPECT_NE(status().find("--max-size"), std::string::npos);
   EXPECT_FALSE(read(options_.output).damage.any());
@@ -160,7 +181,7 @@ TEST_F(RecorderTest, AKilledProcessLeavesAReadableTrace) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     auto* recorder = new Recorder(options_);  // Never destroyed, as in a training process.
-    if (!recorder->start({.run_id = "killed"})) _exit(1);
+    if (!recorder->start(run_named("killed"))) _exit(1);
     FastLane* lane = recorder->acquire_lane();
     for (std::int64_t step = 0; step < 10; ++step)
       recorder->step_finished(*lane, step, 0);

@@ -8,6 +8,14 @@
 namespace ampscope::record {
 namespace {
 
+GradientSample sample(std::int64_t step, std::int64_t parameter, double scale) {
+  GradientSample s;
+  s.step = step;
+  s.parameter = parameter;
+  s.scale = scale;
+  return s;
+}
+
 trace::TensorStats stats_of(std::uint64_t zeros, int exponent, std::uint64_t count, std::uint64_t nan = 0) {
   trace::TensorStats s;
   s.count = zeros + count + nan;
@@ -36,8 +44,7 @@ TEST(GradientWindows, MergeTheStepsOfAWindowExactly) {
   GradientWindows windows;
   const std::int64_t first = 64;  // Four steps long.
   for (std::int64_t step = first; step < first + 4; ++step) {
-    windows.add({.step = step, .parameter = 2, .scale = step == first ? 1024.0 : 2048.0},
-                stats_of(3, -10, 5, step == first + 1 ? 1 : 0));
+    windows.add(sample(step, 2, step == first ? 1024.0 : 2048.0), stats_of(3, -10, 5, step == first + 1 ? 1 : 0));
   }
   EXPECT_TRUE(windows.take(first + 3, false).empty()) << "the window is still running";
   const auto done = windows.take(first + 4, false);
@@ -55,8 +62,8 @@ TEST(GradientWindows, MergeTheStepsOfAWindowExactly) {
 
 TEST(GradientWindows, SeveralGradientsOfOneStepAreOneStep) {
   GradientWindows windows;
-  windows.add({.step = 0, .parameter = 0}, stats_of(1, 0, 1));
-  windows.add({.step = 0, .parameter = 0}, stats_of(1, 0, 1));
+  windows.add(sample(0, 0, 1), stats_of(1, 0, 1));
+  windows.add(sample(0, 0, 1), stats_of(1, 0, 1));
   const auto done = windows.take(1, true);
   ASSERT_EQ(done.size(), 1U);
   EXPECT_EQ(done[0].steps, 1);
