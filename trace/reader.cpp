@@ -201,7 +201,7 @@ class Reader {
     contents_.earn(bytes);
     records_.earn(bytes);
     search_.earn(bytes);
-    trace_.damage.bytes_read = window_.offset();
+    trace_.damage.bytes_read += bytes;
   }
 
   void note(const std::string& reason) {

@@ -13,7 +13,7 @@ namespace ampscope::trace {
 struct Damage {
   bool truncated = false;  ///< the file ends inside a frame
   std::uint64_t bytes_total = 0;
-  std::uint64_t bytes_read = 0;       ///< up to the end of the last complete frame
+  std::uint64_t bytes_read = 0;       ///< the header and the complete frames
   std::uint64_t bytes_damaged = 0;    ///< of the file that belong to no complete frame
   std::uint64_t regions_damaged = 0;  ///< places of the file where such bytes lie
   std::uint64_t frames_read = 0;

@@ -83,7 +83,7 @@ TEST(Damage, AnExitStatusBehindACutAtAnyByteIsFound) {
     EXPECT_FALSE(trace.damage.truncated);
     EXPECT_EQ(trace.damage.any(), size != end);
     EXPECT_EQ(trace.damage.bytes_damaged, size - end);
-    EXPECT_EQ(trace.damage.bytes_read, size + exit_frame.size());
+    EXPECT_EQ(trace.damage.bytes_read, end + exit_frame.size());
     if (size != end) {
       // What is wrong with the bytes depends on where the cut is, for the appended frame makes some look whole.
       EXPECT_THAT(trace.damage.reason,
