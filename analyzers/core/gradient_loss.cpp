@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "analyzers/core/flush.h"
 #include "analyzers/core/op_kinds.h"
@@ -22,6 +23,41 @@ int smallest_kept(const GradientWindow& window) {
   // The largest scale of the window: what was flushed at a smaller one then counts too low rather than too high.
   const double scale = window.scale_max > 0 ? window.scale_max : 1;
   return trace::float_limits(DType::float16).smallest_subnormal - static_cast<int>(std::lround(std::log2(scale)));
+}
+
+/// Whether an operand of this call is zero everywhere in that step, so that its product is zero in exact arithmetic
+/// too: LoRA's second matrix before the first update.
+bool multiplies_by_zeros(const TraceView& view, std::int64_t site, std::int64_t step) {
+  std::set<std::int64_t> visited;
+  std::vector<std::int64_t> open = view.producers(site);
+  while (!open.empty()) {
+    const std::int64_t producer = open.back();
+    open.pop_back();
+    if (view.site(producer) == nullptr || !visited.insert(producer).second) continue;
+    bool seen = false;
+    for (const trace::SiteNumerics* operand : view.numerics(producer)) {
+      if (operand->step != step || operand->stats.count == 0) continue;
+      seen = true;
+      if (operand->stats.zero == operand->stats.count) return true;
+    }
+    if (seen || op_kind(view.site(producer)->name) != OpKind::move) continue;
+    for (const std::int64_t further : view.producers(producer))
+      open.push_back(further);
+  }
+  return false;
+}
+
+/// Whether what `site` got from `producer` can have been zero everywhere. Both products of a linear layer's backward
+/// are one site, so zeros of one of them stand beside values of the other.
+bool may_get_only_zeros(const trace::Site& site, std::int64_t producer, const trace::SiteNumerics& produced) {
+  for (const trace::TensorType& input : site.inputs) {
+    if (input.producer != producer) continue;
+    std::int64_t elements = 1;
+    for (const std::int64_t size : input.shape)
+      elements *= size;
+    if (static_cast<std::int64_t>(produced.stats.zero) >= elements) return true;
+  }
+  return false;
 }
 
 /// Loss that a sampled step shows without an estimate: values of fp32 that a cast to fp16 made zero, and products that
@@ -43,7 +79,8 @@ void look_at_backward(const TraceView& view, GradientLoss& loss) {
                     static_cast<double>(before->stats.count);
           } else if (kind == OpKind::matmul && before->dtype == DType::float16 &&
                      view.site(producer)->phase == trace::Phase::backward && after->stats.zero == after->stats.count &&
-                     !before->stats.exponents.empty()) {
+                     !before->stats.exponents.empty() && !may_get_only_zeros(site, producer, *before) &&
+                     !multiplies_by_zeros(view, site.id, after->step)) {
             share = 1;
           }
           if (share > loss.cast_share) {
