@@ -3,7 +3,7 @@
     # expect: AMP202 error source=clip op=aten::* symptoms=AMP302  the finding that stands first, what is known of it
     # expect: quiet                             nothing of warning or error
     # note: AMP301                              an info that must be there as well
-    # levels: grads auto full                   where that holds (default: auto, full)
+    # levels: grads auto full                   where to look (default: auto)
     # arguments: --steps 60      # environment: NAME=value NAME=value      # needs: g++ python:timm      # exit: 3
     # launch: torch.distributed.run --nproc-per-node 2      a module that starts the program (python -m …)
     # traces: 2                                 files that the run leaves (default 1)
@@ -42,7 +42,7 @@ class Header:
     expected: list[Expectation] = field(default_factory=list)
     quiet: bool = False
     notes: list[str] = field(default_factory=list)
-    levels: list[str] = field(default_factory=lambda: ["auto", "full"])
+    levels: list[str] = field(default_factory=lambda: ["auto"])
     arguments: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     needs: list[str] = field(default_factory=list)

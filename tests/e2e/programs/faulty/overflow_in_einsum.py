@@ -28,7 +28,7 @@ for step in range(8):
     with torch.autocast("cpu", dtype=torch.float16):
         masks = query.weight @ features
         cost = matching_cost(masks, targets)
-        loss = cost.float().amin(0).mean()
+        loss = cost.float().mean()
     optimizer.zero_grad()
     scaler.scale(loss).backward()
     scaler.step(optimizer)
