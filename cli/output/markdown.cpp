@@ -46,15 +46,27 @@ std::vector<Span> spans(std::string_view text) {
     if (end == std::string_view::npos || end == mark.size()) return {};
     const std::string_view inside = text.substr(mark.size(), end - mark.size());
     // "2 * 3 * 4" is no emphasis.
-    return mark != "`" && (inside.front() == ' ' || inside.back() == ' ') ? std::string_view() : inside;
+    return inside.front() == ' ' || inside.back() == ' ' ? std::string_view() : inside;
   };
   while (!text.empty()) {
+    // Code ends at as many backticks as it began with, so that it can hold fewer; one space of padding is no part of
+    // it.
+    const std::size_t ticks = std::min(text.find_first_not_of('`'), text.size());
+    const std::size_t end_of_code = ticks == 0 ? text.npos : text.find(std::string(ticks, '`'), ticks);
+    if (end_of_code != text.npos) {
+      std::string_view code = text.substr(ticks, end_of_code - ticks);
+      if (code.size() > 2 && code.front() == ' ' && code.back() == ' ') code = code.substr(1, code.size() - 2);
+      flush();
+      out.push_back({std::string(code), Tone::note});
+      text.remove_prefix(end_of_code + ticks);
+      continue;
+    }
     bool taken = false;
-    for (const std::string_view mark : {"`", "**", "*"}) {
+    for (const std::string_view mark : {"**", "*"}) {
       const std::string_view inside = enclosed(mark);
       if (inside.empty()) continue;
       flush();
-      out.push_back({std::string(inside), mark == "`" ? Tone::note : Tone::strong});
+      out.push_back({std::string(inside), Tone::strong});
       text.remove_prefix(inside.size() + 2 * mark.size());
       taken = true;
       break;
