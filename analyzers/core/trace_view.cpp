@@ -581,8 +581,9 @@ std::string TraceView::place(const trace::SourceLine& source) const {
 
 trace::SourceLine TraceView::source_of(std::int64_t site) const {
   // A backward operator's own line is that of the backward() call; the line that people look for is the forward one.
-  if (const Site* const forward = forward_of(site); forward != nullptr && forward->source.known())
-    return forward->source;
+  for (const Site* at = forward_of(site); at != nullptr; at = parent(*at)) {
+    if (at->source.known()) return at->source;
+  }
   for (const Site* at = this->site(site); at != nullptr; at = parent(*at)) {
     if (at->source.known()) return at->source;
   }
@@ -605,7 +606,8 @@ std::string TraceView::describe(std::int64_t site) const {
   std::string text = place(source_of(site));
   const std::optional<std::string> module = module_of(site);
   if (module && !module->empty()) text += (text.empty() ? "" : " ") + *module;
-  return text + (text.empty() ? "" : " ") + found->name;
+  if (!found->name.empty()) text += (text.empty() ? "" : " ") + found->name;
+  return text.empty() ? "an operation without a name" : text;
 }
 
 }  // namespace ampscope::analyzers
