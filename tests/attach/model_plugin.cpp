@@ -1,4 +1,4 @@
-// A C++ model in a shared library of its own, for programs that load libtorch late. Also linked into model_program.
+// A C++ model: in a shared library of its own, for programs that load libtorch late, and linked into model_program.
 #include <cstdio>
 #include <string>
 
@@ -18,10 +18,14 @@ struct Model : torch::nn::Module {
   torch::Tensor offset;
 };
 
+// Made before main, when nothing may be attached yet.
+torch::nn::Linear early(1, 1);
+
 }  // namespace
 
 /// Makes a model, looks at it in every way that the stub stands before, and prints what it saw.
 extern "C" __attribute__((visibility("default"))) int use_model() {
+  std::printf("early %zu\n", early->parameters().size());
   Model model;
   std::printf("model %p\n", static_cast<void*>(&model));
   std::printf("gain %p %d offset %d\n", static_cast<void*>(model.gain.unsafeGetTensorImpl()),
