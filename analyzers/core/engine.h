@@ -12,9 +12,9 @@ namespace ampscope::analyzers {
 
 struct AnalysisOptions {
   /// Rule parameters that differ from their defaults: {"AMP302", {{"min_skips", 6}}}.
-  std::map<std::string, std::map<std::string, double>> parameters;
-  std::vector<std::string> select;         ///< codes, beginnings of codes or names of the rules to use; empty: all
-  std::vector<std::string> ignore;         ///< the same, of rules not to use
+  std::map<std::string, std::map<std::string, double>> parameters = {};
+  std::vector<std::string> select = {};    ///< codes, beginnings of codes or names of the rules to use; empty: all
+  std::vector<std::string> ignore = {};    ///< the same, of rules not to use
   Severity min_severity = Severity::info;  ///< findings below are left out of the report
 };
 

@@ -1,6 +1,7 @@
 #include "analyzers/rootcause/root_cause.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "analyzers/rootcause/chain.h"
@@ -23,6 +24,22 @@ struct Candidate {
   bool scaling = false;  ///< the loss is multiplied by the loss scale here
   /// A call in which something began, as opposed to one that passed it on.
   [[nodiscard]] bool begins() const noexcept { return intent == Intent::born || event->kind != OriginKind::propagator; }
+};
+
+/// What sites depend on, found once for each: every bad step asks for the same few losses.
+class Ancestry {
+ public:
+  explicit Ancestry(const TraceView& view) : view_(&view) {}
+  [[nodiscard]] const TraceView& view() const noexcept { return *view_; }
+  const std::vector<bool>& of(std::int64_t site) {
+    const auto [entry, is_new] = known_.try_emplace(site);
+    if (is_new) entry->second = view_->ancestors(site);
+    return entry->second;
+  }
+
+ private:
+  const TraceView* view_;
+  std::map<std::int64_t, std::vector<bool>> known_;
 };
 
 std::vector<Candidate> candidates(const TraceView& view, std::int64_t step) {
@@ -68,28 +85,30 @@ void connect_by_events(const TraceView& view, std::span<const Candidate> candida
 }
 
 /// The earliest forward call among those that `feeds` marks (by site id): one in which something began before one that
-/// only passed it on. Without a graph of producers, the earliest whose result gradients can flow through.
+/// only passed it on. Where nothing is known of who fed whom, the earliest whose result gradients can flow through.
 const Candidate* first_among(std::span<const Candidate> candidates, const std::vector<bool>& feeds) {
-  const Candidate* first_with_gradient = nullptr;
+  const Candidate* passing = nullptr;
+  const Candidate* with_gradient = nullptr;
   const Candidate* first = nullptr;
-  const Candidate* first_passing = nullptr;
   for (const Candidate& candidate : candidates) {
     if (candidate.backward()) break;
-    const bool connected = feeds[static_cast<std::size_t>(candidate.site->id)];
+    const bool connected = !feeds.empty() && feeds[static_cast<std::size_t>(candidate.site->id)];
     if (connected && candidate.begins()) return &candidate;
-    if (connected && first_passing == nullptr) first_passing = &candidate;
+    if (connected && passing == nullptr) passing = &candidate;
     if (first == nullptr) first = &candidate;
-    if (first_with_gradient == nullptr && candidate.site->grad_enabled) first_with_gradient = &candidate;
+    if (with_gradient == nullptr && candidate.site->grad_enabled) with_gradient = &candidate;
   }
-  if (first_passing != nullptr) return first_passing;
-  return first_with_gradient != nullptr ? first_with_gradient : first;
+  if (passing != nullptr) return passing;
+  return with_gradient != nullptr ? with_gradient : first;
 }
 
-const Candidate* first_before_loss(const TraceView& view, std::span<const Candidate> candidates, std::int64_t step) {
+const Candidate* first_before_loss(Ancestry& ancestry, std::span<const Candidate> candidates, std::int64_t step) {
+  const TraceView& view = ancestry.view();
+  if (!view.has_producers()) return first_among(candidates, {});
   std::vector<bool> feeds(view.trace().sites.size(), false);
   for (const trace::ProtocolEvent& event : view.events(step)) {
     if (event.kind != trace::EventKind::backward || view.site(event.site) == nullptr) continue;
-    const std::vector<bool> reached = view.ancestors(event.site);
+    const std::vector<bool>& reached = ancestry.of(event.site);
     for (std::size_t i = 0; i < reached.size(); ++i)
       feeds[i] = feeds[i] || reached[i];
   }
@@ -189,12 +208,13 @@ Origin make_origin(const TraceView& view, const Candidate& candidate, std::int64
 }
 
 /// The origin of what went wrong in `step`, if anything did that the scaler does not handle by design.
-std::optional<Origin> origin_in(const TraceView& view, std::span<const SkipAnalysis> scalers, std::int64_t step) {
+std::optional<Origin> origin_in(Ancestry& ancestry, std::span<const SkipAnalysis> scalers, std::int64_t step) {
+  const TraceView& view = ancestry.view();
   const StepOutcome outcome = view.outcome(step);
   const std::vector<Candidate> all = candidates(view, step);
   if (all.empty()) return std::nullopt;
   if (outcome.loss_nonfinite) {
-    const Candidate* const found = first_before_loss(view, all, step);
+    const Candidate* const found = first_before_loss(ancestry, all, step);
     if (found == nullptr) return std::nullopt;
     return make_origin(view, *found, step, all.size());
   }
@@ -203,13 +223,13 @@ std::optional<Origin> origin_in(const TraceView& view, std::span<const SkipAnaly
   const auto birth = std::find_if(all.begin(), all.end(), [](const Candidate& c) { return c.backward() || c.scaling; });
   if (birth == all.end()) {
     if (by_design(scalers, step)) return std::nullopt;
-    const Candidate* const found = first_before_loss(view, all, step);
+    const Candidate* const found = first_before_loss(ancestry, all, step);
     return found != nullptr ? std::optional(make_origin(view, *found, step, all.size())) : std::nullopt;
   }
   const Candidate* const partner = birth->scaling ? nullptr : forward_partner(view, all, *birth->site);
   // A derivative that met a non-finite saved value is the victim of the forward call that made it.
   if (partner != nullptr && birth->event->kind == OriginKind::propagator) {
-    const Candidate* const first = first_among(all, view.ancestors(partner->site->id));
+    const Candidate* const first = first_among(all, ancestry.of(partner->site->id));
     return make_origin(view, *first, step, all.size());
   }
   // The scale's own overflow: harmless one by one, and where it does not end the scale itself is what to talk about.
@@ -243,6 +263,7 @@ void collect_unreached(const TraceView& view, RootCause& result) {
 
 RootCause find_root_cause(const TraceView& view, std::span<const SkipAnalysis> scalers) {
   RootCause result;
+  Ancestry ancestry(view);
   bool poisoned = false;
   for (const auto& [step, outcome] : view.outcomes()) {
     if (!outcome.bad()) continue;
@@ -255,7 +276,7 @@ RootCause find_root_cause(const TraceView& view, std::span<const SkipAnalysis> s
       }
       continue;
     }
-    std::optional<Origin> found = origin_in(view, scalers, step);
+    std::optional<Origin> found = origin_in(ancestry, scalers, step);
     if (found) {
       const auto known = std::find_if(result.origins.begin(), result.origins.end(),
                                       [&](const Origin& origin) { return origin.site == found->site; });
