@@ -12,8 +12,8 @@
 
 namespace ampscope::trace::schema {
 
-/// What a stored integer may be. A reader leaves out what is outside: whoever comes behind it may index with an id and add
-/// two of the others without looking again.
+/// What a stored integer may be. A reader leaves out what is outside: whoever comes behind it may index with an id and
+/// add two of the others without looking again.
 enum class Range : std::uint8_t {
   any,       ///< all that the member's type holds
   id,        ///< -1 or a dense id

@@ -28,7 +28,7 @@ enum class FrameKind : std::uint8_t {
   op,
   backward_node,
   transparent,   ///< the engine's wrapper and ranges that only group: what is inside belongs to what is outside
-  ignored,      ///< works on tensors without values (a compiler traces the program); so does all inside it
+  ignored,       ///< works on tensors without values (a compiler traces the program); so does all inside it
   closed_range,  ///< a range whose ops are its own: Optimizer.step, the data loader
 };
 
@@ -47,7 +47,7 @@ struct Frame {
   trace::DType autocast_dtype = trace::DType::unknown;
   bool autocast_on_cuda = false;
   bool node_grad_mode = false;  ///< backward_node: whether grad mode was on at its start (create_graph)
-  bool same_op_inside = false;     ///< autocast called the op itself again after its casts
+  bool same_op_inside = false;  ///< autocast called the op itself again after its casts
   bool in_engine = false;       ///< the engine's own frame: counts in engine_depth
   bool recompute = false;       ///< an op run again inside backward (activation checkpointing)
   bool python_inside = false;   ///< Python code of the user runs inside: an autograd.Function

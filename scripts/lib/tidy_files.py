@@ -1,4 +1,4 @@
-"""Prints the files that clang-tidy is to look at: those of ours that the build compiles, or of these the ones asked for."""
+"""Prints the files for clang-tidy: those of ours that the build compiles, or of these the ones that are asked for."""
 
 import json
 import sys

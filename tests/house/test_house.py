@@ -145,7 +145,9 @@ class Texts(unittest.TestCase):
 
     def test_no_path_of_one_machine(self):
         # Ada's and Bob's homes are examples.
-        self.assertEqual(places(files(), r"(?<![\w.$}])/(?:work|root|farm|Users|home/(?!(?:a|ada|bob|user)\b))[/\w]\S*"), [])
+        self.assertEqual(
+            places(files(), r"(?<![\w.$}])/(?:work|root|farm|Users|home/(?!(?:a|ada|bob|user)\b))[/\w]\S*"), []
+        )
 
     def test_no_marks_of_unfinished_work(self):
         marks = "|".join(("TO-DO", "FIX-ME", "X-XX", "HA-CK")).replace("-", "")  # so that this file has none

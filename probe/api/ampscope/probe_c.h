@@ -21,15 +21,17 @@ AMPSCOPE_API int ampscope_abi_version(void);
 AMPSCOPE_API const char* ampscope_torch_version(void);
 AMPSCOPE_API const char* ampscope_last_error(void);
 
-/* Starts observing this process. Options come from the environment (AMPSCOPE_*, see docs/architecture.md). A second call
- * does nothing. The trace file is made when the first backward pass runs, so a process that does not train writes none. */
+/* Starts observing this process. Options come from the environment (AMPSCOPE_*, see docs/architecture.md). A second
+ * call does nothing. The trace file is made when the first backward pass runs, so a process that does not train writes
+ * none. */
 AMPSCOPE_API int ampscope_attach(void);
-/* Stops observing and completes the trace. `how` is one of "exit", "exception", "_exit", "detach"; detail may be NULL. */
+/* Stops observing and completes the trace. `how` is one of "exit", "exception", "_exit", "detach"; detail may be NULL.
+ */
 AMPSCOPE_API void ampscope_detach(const char* how, const char* detail);
 /* 1 while observing. */
 AMPSCOPE_API int ampscope_is_attached(void);
-/* Ends the current step here, for programs whose steps cannot be told from optimizer calls. From the first call on, steps
- * end only here. */
+/* Ends the current step here, for programs whose steps cannot be told from optimizer calls. From the first call on,
+ * steps end only here. */
 AMPSCOPE_API void ampscope_mark_step(void);
 /* Path of the trace, "" while none was made. */
 AMPSCOPE_API const char* ampscope_trace_path(void);
