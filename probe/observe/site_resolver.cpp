@@ -200,6 +200,9 @@ SiteState* resolve_node(Session& session, ThreadState& thread, const Frame& fram
   if (created) {
     site->forward_site = forward_site;
     site->definition->forward_site = forward_site;
+    // Backward under autocast is a mistake whose place is the call of backward(), which the forward op cannot tell. The
+    // engine runs on the calling thread, or on one without Python frames.
+    if (frame.autocast && python_connected()) site->definition->source = python_place().source;
   }
   return site;
 }
