@@ -20,13 +20,29 @@ constexpr std::array<int, 8> passed_on = {SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGU
 std::atomic<pid_t> child_pid{0};
 static_assert(std::atomic<pid_t>::is_always_lock_free, "it is read in a signal handler");
 
-/// Async-signal-safe: kill and raise only.
+/// Stops this process as SIGTSTP does by default, which the kernel does not do where no shell could continue it.
+void stop_here() {
+  struct sigaction standard{};
+  standard.sa_handler = SIG_DFL;
+  struct sigaction ours{};
+  sigset_t only;
+  sigset_t mask;
+  sigemptyset(&only);
+  sigaddset(&only, SIGTSTP);
+  sigaction(SIGTSTP, &standard, &ours);
+  raise(SIGTSTP);                          // held back while its handler runs …
+  sigprocmask(SIG_UNBLOCK, &only, &mask);  // … and taken here; it goes on with SIGCONT
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  sigaction(SIGTSTP, &ours, nullptr);
+}
+
+/// Only what is safe in a signal handler.
 void pass_on(int signal, siginfo_t* info, void* /*context*/) {
   const int saved = errno;
   const pid_t child = child_pid.load();
   // SI_KERNEL: the terminal sent it, to the whole process group.
   if (info->si_code != SI_KERNEL && child > 0) kill(child, signal);
-  if (signal == SIGTSTP) raise(SIGSTOP);
+  if (signal == SIGTSTP) stop_here();
   errno = saved;
 }
 
