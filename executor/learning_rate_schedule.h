@@ -53,7 +53,8 @@ class LambdaSchedule final : public LearningRateSchedule {
   std::int64_t steps_ = 0;
 };
 
-/// Any torch::optim::LRScheduler, for example StepLR.
+/// Any torch::optim::LRScheduler, for example StepLR. These leave the rates alone in their first step, so they are one
+/// step behind Python's, whose constructor takes that step.
 class TorchSchedule final : public LearningRateSchedule {
  public:
   explicit TorchSchedule(std::unique_ptr<torch::optim::LRScheduler> scheduler);

@@ -1,15 +1,11 @@
 // Figures that only reports spell. Those that findings carry too are spelled by analyzers/core/numbers.h.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace ampscope::reporters {
 
 /// A loss scale: "65536" as people know it, powers of two beyond it and below 1 as "2^17" and "2^-3".
 [[nodiscard]] std::string spell_scale(double scale);
-
-/// "3.2 MiB".
-[[nodiscard]] std::string spell_bytes(std::uint64_t bytes);
 
 }  // namespace ampscope::reporters

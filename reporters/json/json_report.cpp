@@ -12,6 +12,7 @@
 #include "reporters/common/fingerprint.h"
 #include "reporters/common/place.h"
 #include "reporters/common/text.h"
+#include "trace/describe.h"
 
 namespace ampscope::reporters {
 namespace {
@@ -61,22 +62,6 @@ Json utc(std::int64_t nanoseconds) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(nanoseconds / 1'000'000'000)));
 }
 
-const char* level_name(trace::Level level) {
-  switch (level) {
-    case trace::Level::ops:
-      return "ops";
-    case trace::Level::grads:
-      return "grads";
-    case trace::Level::automatic:
-      return "auto";
-    case trace::Level::full:
-      return "full";
-    case trace::Level::shadow:
-      return "shadow";
-  }
-  return "auto";
-}
-
 Json run_json(const analyzers::RunSummary& run) {
   return {
       {"command", texts(run.command)},
@@ -84,7 +69,7 @@ Json run_json(const analyzers::RunSummary& run) {
       {"device", text_or_null(run.device)},
       {"steps", run.steps},
       {"skipped_steps", run.skipped_steps},
-      {"level", level_name(run.level)},
+      {"level", trace::level_name(run.level)},
       {"overhead_ratio", number_or_null(run.overhead_ratio)},
       {"dropped", run.events_dropped},
       {"ranks", run.ranks},

@@ -14,7 +14,7 @@ namespace {
 
 void list_faults() {
   for (const Fault& fault : all_faults()) {
-    std::cout << std::left << std::setw(26) << fault.name << fault.rule << "  " << fault.description << '\n';
+    std::cout << std::left << std::setw(27) << fault.name << fault.rule << "  " << fault.description << '\n';
   }
 }
 

@@ -18,7 +18,7 @@ torch::Tensor logits_of(Training& t, const Sample& sample) {
 /// Keeps the normaliser of the softmax near 1, with a weight that grows as a penalty method raises it: without a limit.
 torch::Tensor loss_with_growing_penalty(Training& t, const Sample& sample) {
   const torch::Tensor logits = logits_of(t, sample).to(torch::kFloat);
-  const double weight = std::exp2(static_cast<double>(t.step) / 3.0);
+  const double weight = std::exp2(static_cast<double>(t.step - 30) / 3.0);
   return cross_entropy(logits, sample.targets) + weight * logits.logsumexp(-1).square().mean();
 }
 
@@ -148,7 +148,7 @@ std::vector<Fault> number_faults() {
       {.name = "scale-collapse",
        .rule = "AMP302",
        .description = "The weight of a penalty doubles every few steps, and the loss scale falls to follow it.",
-       .steps = 100,
+       .steps = 80,
        .change_training = with_loss(loss_with_growing_penalty)},
       {.name = "fp16-overflow-matmul",
        .rule = "AMP401",

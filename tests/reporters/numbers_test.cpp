@@ -15,11 +15,5 @@ TEST(SpellScale, WritesPowersOfTwo) {
   EXPECT_EQ(spell_scale(0), "0");
 }
 
-TEST(SpellBytes, PicksAUnit) {
-  EXPECT_EQ(spell_bytes(17), "17 bytes");
-  EXPECT_EQ(spell_bytes(1024), "1.0 KiB");
-  EXPECT_EQ(spell_bytes(3'355'443), "3.2 MiB");
-}
-
 }  // namespace
 }  // namespace ampscope::reporters
