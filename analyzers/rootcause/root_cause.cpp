@@ -88,6 +88,7 @@ void connect_by_events(const TraceView& view, std::span<const Candidate> candida
 /// only passed it on. Where nothing is known of who fed whom, the earliest whose result gradients can flow through.
 const Candidate* first_among(std::span<const Candidate> candidates, const std::vector<bool>& feeds) {
   const Candidate* passing = nullptr;
+  const Candidate* begun = nullptr;
   const Candidate* with_gradient = nullptr;
   const Candidate* first = nullptr;
   for (const Candidate& candidate : candidates) {
@@ -95,10 +96,14 @@ const Candidate* first_among(std::span<const Candidate> candidates, const std::v
     const bool connected = !feeds.empty() && feeds[static_cast<std::size_t>(candidate.site->id)];
     if (connected && candidate.begins()) return &candidate;
     if (connected && passing == nullptr) passing = &candidate;
+    if (passing == nullptr && begun == nullptr && candidate.begins() && candidate.site->grad_enabled)
+      begun = &candidate;
     if (first == nullptr) first = &candidate;
     if (with_gradient == nullptr && candidate.site->grad_enabled) with_gradient = &candidate;
   }
-  if (passing != nullptr) return passing;
+  // What was passed on came from somewhere. Where a site stands for several calls (in C++ there are no lines to tell
+  // them apart by), the graph shows the inputs of one of them only.
+  if (passing != nullptr) return begun != nullptr ? begun : passing;
   return with_gradient != nullptr ? with_gradient : first;
 }
 
