@@ -198,6 +198,11 @@ Origin make_origin(const TraceView& view, const Candidate& candidate, std::int64
   if (!candidate.begins()) {
     origin.site = blame_unchecked(view, candidate);
     origin.kind = OriginKind::unknown;
+    // Made in an earlier step, before anything looked: a tensor that the program keeps, such as its data.
+    if (view.totals(origin.site->id).last_step < step) {
+      origin.site = candidate.site;
+      origin.kind = OriginKind::input;
+    }
   }
   if (origin.kind == OriginKind::input) {
     for (const trace::WitnessTensor& input : candidate.event->inputs) {
