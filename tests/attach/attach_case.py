@@ -13,18 +13,21 @@ from pathlib import Path
 LIB_DIR = Path(os.environ["AMPSCOPE_TEST_LIB_DIR"])
 STUB = LIB_DIR / "libampscope_preload.so"
 BOOTSTRAP = LIB_DIR / "python" / "bootstrap"
+#: The torch that the recording adapter says it is for, and its file.
+(ADAPTER,) = LIB_DIR.glob("libampscope_probe_torch*.so")
+TORCH = ADAPTER.stem.removeprefix("libampscope_probe_torch")
 
 # Complete enough for the package to take it for the real one. Its last line is written down, so that the calls show
 # whether attaching came after it.
 FAKE_TORCH = textwrap.dedent("""
     import os
-    __version__ = "2.13.0+cpu"
+    __version__ = "VERSION.0+cpu"
     from torch import _C, amp, compiler, optim
     import torch.optim.lr_scheduler, torch.optim.optimizer
     class Tensor: pass
     ready = True
     with open(os.environ["AMPSCOPE_TEST_LOG"], "a") as log: log.write("torch\\n")
-""")
+""").replace("VERSION", TORCH)
 FAKE_PARTS = {
     "_C.py": "",
     "compiler.py": "def is_compiling(): return False",

@@ -3,7 +3,7 @@
 import unittest
 from contextlib import contextmanager
 
-from attach_case import BOOTSTRAP, FAKE_TORCH, LIB_DIR, AttachCase, pythons
+from attach_case import ADAPTER, BOOTSTRAP, FAKE_TORCH, LIB_DIR, TORCH, AttachCase, pythons
 
 USES_TORCH = """
     import torch
@@ -208,14 +208,15 @@ class Failures(AttachCase):
             self.assertIn(word, status["message"])
 
     def test_torch_too_old(self):
-        self.write_fake_torch(FAKE_TORCH.replace("2.13.0", "2.10.1"))
+        self.write_fake_torch(FAKE_TORCH.replace(f"{TORCH}.0", "2.10.1"))
         self.assert_told(
             self.run_python("import torch; print('ran')"), "torch 2.10.1+cpu is not supported", "2.11 to 2.15"
         )
 
     def test_no_adapter_for_this_torch(self):
-        self.write_fake_torch(FAKE_TORCH.replace("2.13.0", "2.15.0"))
-        self.assert_told(self.run_python("import torch; print('ran')"), "no adapter for torch 2.15", "pip install")
+        other = "2.11" if TORCH != "2.11" else "2.12"
+        self.write_fake_torch(FAKE_TORCH.replace(f"{TORCH}.0", f"{other}.0"))
+        self.assert_told(self.run_python("import torch; print('ran')"), f"no adapter for torch {other}", "pip install")
 
     def test_adapter_refuses(self):
         self.write_fake_torch()
@@ -228,12 +229,12 @@ class Failures(AttachCase):
 
     def test_adapter_that_is_no_library(self):
         self.write_fake_torch()
-        self.write("lib/libampscope_probe_torch2.13.so", "not a library")
+        self.write(f"lib/{ADAPTER.name}", "not a library")
         done = self.run_python("import torch; print('ran')", AMPSCOPE_LIB_DIR=str(self.folder / "lib"))
         self.assert_told(done, "does not load")
 
     def test_workers_do_not_say_it_again(self):
-        self.write_fake_torch(FAKE_TORCH.replace("2.13.0", "2.10.1"))
+        self.write_fake_torch(FAKE_TORCH.replace(f"{TORCH}.0", "2.10.1"))
         program = """
             import subprocess, sys, torch
             subprocess.check_call([sys.executable, '-c', 'import torch'])

@@ -7,7 +7,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from attach_case import LIB_DIR, STUB, AttachCase
+from attach_case import ADAPTER, STUB, AttachCase
 
 PROGRAMS = Path(os.environ["AMPSCOPE_TEST_PROGRAMS"])
 MODEL = str(PROGRAMS / "attach_model_program")
@@ -113,8 +113,7 @@ class Stub(AttachCase):
         self.assert_told(self.run_command([MODEL], self.environment(AMPSCOPE_TEST_ABI="7")), "of another release")
 
     def test_adapter_that_is_no_library(self):
-        (adapter,) = LIB_DIR.glob("libampscope_probe_torch*.so")
-        self.write(f"lib/{adapter.name}", "not a library")
+        self.write(f"lib/{ADAPTER.name}", "not a library")
         done = self.run_command([MODEL], self.environment(AMPSCOPE_LIB_DIR=str(self.folder / "lib")))
         self.assert_told(done, "does not load")
 
