@@ -8,7 +8,8 @@ const superscripts: Record<string, string> = {
 
 function grouped(digits: string): string {
   const [whole = "", fraction] = digits.split(".");
-  const withGaps = whole.replace(/\B(?=(\d{3})+(?!\d))/g, thin);
+  // Four digits read well without a gap.
+  const withGaps = whole.length <= 4 ? whole : whole.replace(/\B(?=(\d{3})+(?!\d))/g, thin);
   return fraction === undefined ? withGaps : `${withGaps}.${fraction}`;
 }
 
@@ -30,19 +31,23 @@ export function counted(value: number, one: string, many: string = `${one}s`): s
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
-/** Three significant digits; whole numbers below 10^15 in full. */
+function withoutTrailingZeros(digits: string): string {
+  return digits.includes(".") ? digits.replace(/\.?0+$/, "") : digits;
+}
+
+/** Three significant digits; from 1000 on all digits of the whole number; very small and very large ones with a power of ten. */
 export function number(value: number): string {
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
   if (value === 0) return "0";
   const magnitude = Math.abs(value);
-  if (Number.isInteger(value) && magnitude < 1e15) return count(value);
-  if (magnitude >= 1e-3 && magnitude < 999_500) {
-    const digits = Number(magnitude.toPrecision(3));
-    return negative(grouped(String(digits)), value);
+  if (magnitude >= 999.5 && magnitude < 1e9) return count(value);
+  if (magnitude >= 1e-7 && magnitude < 1e9) {
+    const places = Math.max(0, 2 - Math.floor(Math.log10(magnitude)));
+    return negative(withoutTrailingZeros(magnitude.toFixed(places)), value);
   }
   const [mantissa = "", exponent = "0"] = magnitude.toExponential(2).split("e");
-  return negative(`${mantissa}${thin}×${thin}10${superscript(String(Number(exponent)))}`, value);
+  return negative(`${withoutTrailingZeros(mantissa)}${thin}×${thin}10${superscript(String(Number(exponent)))}`, value);
 }
 
 /** 2 to the power of `exponent`, written as such. */
@@ -100,6 +105,17 @@ export function ratio(value: number): string {
 /** Unix nanoseconds in the reader's own time zone. */
 export function moment(nanoseconds: number): string {
   return new Date(nanoseconds / 1e6).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** Smallest and largest of `values`, which may be too many to spread; NaN takes no part. */
+export function extent(values: Iterable<number>): [number, number] {
+  let low = Infinity;
+  let high = -Infinity;
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return [low, high];
 }
 
 /** "a", "a and b", "a, b and 3 more". */

@@ -21,6 +21,8 @@ export interface Work {
 export interface ModuleNode {
   name: string;
   path: string;
+  /** Stands for the ops at `path` itself, not for those of modules inside it. */
+  own: boolean;
   moduleClass: string;
   depth: number;
   work: Work;
@@ -88,34 +90,37 @@ export function inMap(op: Op): boolean {
   return op.phase === "forward" || op.phase === "backward";
 }
 
-/** Whether `op` belongs to the module at `path` or to one inside it. */
-export function inside(op: Op, path: string): boolean {
+/** Whether `op` belongs to the module at `path` or to one inside it; with `own`, to that module itself. */
+export function inside(op: Op, path: string, own: boolean): boolean {
+  if (own) return op.module === path;
   return path === "" || op.module === path || op.module.startsWith(`${path}.`);
 }
 
-/** The root stands for the whole program. */
+/** The root stands for the whole program; its last child for what no module is known of. */
 export function moduleTree(ops: readonly Op[], measure: Measure): ModuleNode {
-  const root: ModuleNode = { name: "whole program", path: "", moduleClass: "", depth: 0, work: noWork(), parent: undefined, children: [] };
+  const root: ModuleNode = { name: "whole program", path: "", own: false, moduleClass: "", depth: 0, work: noWork(), parent: undefined, children: [] };
   const nodes = new Map<string, ModuleNode>([["", root]]);
   const nodeAt = (path: string): ModuleNode => {
     const known = nodes.get(path);
     if (known) return known;
     const dot = path.lastIndexOf(".");
     const parent = nodeAt(dot < 0 ? "" : path.slice(0, dot));
-    const node: ModuleNode = { name: path.slice(dot + 1), path, moduleClass: "", depth: parent.depth + 1, work: noWork(), parent, children: [] };
+    const node: ModuleNode = { name: path.slice(dot + 1), path, own: false, moduleClass: "", depth: parent.depth + 1, work: noWork(), parent, children: [] };
     parent.children.push(node);
     nodes.set(path, node);
     return node;
   };
   const inner = calledBy(ops);
+  const outside: ModuleNode = { ...root, name: "outside of modules", own: true, depth: 1, work: noWork(), parent: root, children: [] };
   for (const op of ops) {
     if (!inMap(op)) continue;
     const called = inner.get(op.site) ?? [];
     const share = ownWork(op, called, measure);
     const casts = isCast(op) && !called.some(isCast) ? op.calls : 0;
-    const node = nodeAt(op.module);
-    if (op.module_class) node.moduleClass = op.module_class;
+    const node = op.module === "" ? outside : nodeAt(op.module);
+    if (op.module_class && op.module !== "") node.moduleClass = op.module_class;
     for (let at: ModuleNode | undefined = node; at; at = at.parent) add(at.work, op, share, casts);
   }
+  if (outside.work.ops > 0 && root.children.length > 0) root.children.push(outside);
   return root;
 }

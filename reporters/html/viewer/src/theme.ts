@@ -17,21 +17,29 @@ function announce(): void {
   for (const listener of listeners) listener();
 }
 
+const preparations = new Set<() => void>();
+
+/** Calls `prepare` before everything is unfolded for the printer. */
+export function onBeforePrint(prepare: () => void): void {
+  preparations.add(prepare);
+}
+
 export function watchTheme(): void {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", announce);
-  const folded = new Set<HTMLDetailsElement>();
+  const unfolded = new Set<HTMLDetailsElement>();
   window.addEventListener("beforeprint", () => {
-    for (const details of document.querySelectorAll("details:not([open])")) {
-      (details as HTMLDetailsElement).open = true;
-      folded.add(details as HTMLDetailsElement);
+    for (const prepare of preparations) prepare();
+    for (const details of document.querySelectorAll<HTMLDetailsElement>("details:not([open])")) {
+      details.open = true;
+      unfolded.add(details);
     }
     document.documentElement.classList.add("printing");
     redrawAll();
     announce();
   });
   window.addEventListener("afterprint", () => {
-    for (const details of folded) details.open = false;
-    folded.clear();
+    for (const details of unfolded) details.open = false;
+    unfolded.clear();
     document.documentElement.classList.remove("printing");
     redrawAll();
     announce();

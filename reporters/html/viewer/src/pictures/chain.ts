@@ -37,10 +37,15 @@ function sentence(chain: readonly ChainLink[], computed: number | undefined): st
   const largestIn = numeric(culprit.input_absmax);
   const victims = chain.filter(passesOn).length;
   const where = culprit.module ? `${culprit.op} in ${culprit.module}` : culprit.op;
+  const passed = victims > 0 ? ` ${counted(victims, "op passes it on", "ops pass it on")}.` : "";
+  const overflows = culprit.note.startsWith("overflow");
   const input = largestIn === undefined || !Number.isFinite(largestIn) ? "" : ` from inputs of at most ${number(largestIn)}`;
-  const limit = limits ? `; ${culprit.dtype} ends at ${number(limits.max)}` : "";
+  const limit = limits && overflows ? `; ${culprit.dtype} ends at ${number(limits.max)}` : "";
   const precise = computed === undefined ? "" : `, in higher precision the result reaches ${number(computed)}`;
-  return `${where} makes ${counted(culprit.nonfinite, "non-finite value")}${input}${limit}${precise}.${victims > 0 ? ` ${counted(victims, "op passes it on", "ops pass it on")}.` : ""}`;
+  if (culprit.note.startsWith("first used")) {
+    return `${where} is the first op to use ${counted(culprit.nonfinite, "non-finite value")} that no op made.${passed}`;
+  }
+  return `${where} makes ${counted(culprit.nonfinite, "non-finite value")}${input}${limit}${precise}.${passed}`;
 }
 
 /** `computed` is the largest magnitude that the first op gives when it is computed again in higher precision. */

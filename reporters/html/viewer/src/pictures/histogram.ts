@@ -36,7 +36,7 @@ export function flushedHistogram({ parameters, dtype, limits, scaleLog2, share, 
   return {
     says,
     drawing: drawing(says, (svg, width) => {
-      const [left, right, top, foot] = [82, width - 12, 36, 184];
+      const [left, right, top, foot] = [118, width - 12, 36, 184];
       const bar = (right - left) / (high - low);
       const x = (exponent: number) => left + (exponent - low) * bar;
       let most = zero;
@@ -54,6 +54,9 @@ export function flushedHistogram({ parameters, dtype, limits, scaleLog2, share, 
       for (let exponent = exponents.first; exponent <= exponents.last; exponent += 1) {
         const style = exponent < limit ? "bar bar-flushed" : exponent < normal ? "bar bar-subnormal" : "bar";
         svg.append(column(x(exponent), bar, exponents.get(exponent), style));
+      }
+      for (const part of [0.5, 1]) {
+        svg.append(s("path", { class: "grid-line", d: `M${left} ${foot - part * (foot - top)}H${right}` }), text(left - 4, foot - part * (foot - top) + 4, percent((part * most) / all), "end"));
       }
       const every = Math.max(1, Math.ceil((high - low) / Math.max(3, (right - left) / 58)));
       for (let exponent = Math.ceil(low / every) * every; exponent <= high; exponent += every) svg.append(text(x(exponent), foot + 15, powerOfTwo(exponent), "middle"));

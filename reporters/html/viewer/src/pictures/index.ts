@@ -61,11 +61,10 @@ function scheduleAhead(finding: Finding): Picture | undefined {
   const scheduled = positive(finding, "schedule_steps");
   const real = positive(finding, "real_steps");
   if (scheduled === undefined || real === undefined) return undefined;
-  return plainBars(
-    `The schedule advanced ${counted(scheduled, "time")}, but only ${counted(real, "step")} changed the weights.`,
-    "steps",
-    [{ label: "schedule", amount: scheduled, faulty: true }, { label: "optimizer", amount: real }],
-  );
+  const ahead = positive(finding, "advanced_on_skip");
+  const bars: Bar[] = [{ label: "schedule", amount: scheduled }, { label: "optimizer", amount: real }];
+  if (ahead !== undefined) bars.push({ label: "schedule, on skips", amount: ahead, faulty: true });
+  return plainBars(`The schedule advanced ${counted(scheduled, "time")}, but only ${counted(real, "step")} changed the weights.`, "steps", bars);
 }
 
 function tooLarge(finding: Finding): Picture | undefined {
@@ -92,7 +91,7 @@ function summedInHalf(finding: Finding): Picture | undefined {
   return logBars(
     `${counted(terms, "term")} are summed in ${dtype}, which holds every whole number only up to ${number(exact)}.`,
     "number of terms",
-    [{ label: "terms", amount: terms, faulty: true }],
+    [{ label: "terms", amount: terms, faulty: terms > exact }],
     marks,
   );
 }

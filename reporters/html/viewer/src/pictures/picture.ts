@@ -23,10 +23,21 @@ export function text(x: number, y: number, content: string, anchor: "start" | "m
   return s("text", { x, y, "text-anchor": anchor, class: style }, content);
 }
 
-/** `content` cut in its middle to about `width` pixels: both ends of a path or an op's name tell something. */
-export function fitted(content: string, width: number, perCharacter = 6.6): string {
-  const room = Math.max(4, Math.floor(width / perCharacter));
-  if (content.length <= room) return content;
-  const head = Math.ceil((room - 1) * 0.35);
-  return `${content.slice(0, head)}…${content.slice(content.length - (room - 1 - head))}`;
+const ruler = document.createElement("canvas").getContext("2d");
+
+function widthOf(content: string): number {
+  if (!ruler) return content.length * 7;
+  ruler.font = "12.5px system-ui, -apple-system, 'Segoe UI', sans-serif";
+  return ruler.measureText(content).width;
+}
+
+/** `content` cut in its middle to `width` pixels: both ends of a path or an op's name tell something. */
+export function fitted(content: string, width: number): string {
+  if (widthOf(content) <= width) return content;
+  let shortened = content;
+  for (let kept = content.length - 1; kept > 3 && widthOf(shortened) > width; kept -= 1) {
+    const head = Math.ceil(kept * 0.35);
+    shortened = `${content.slice(0, head)}…${content.slice(content.length - (kept - head))}`;
+  }
+  return shortened;
 }

@@ -1,6 +1,6 @@
 // The loss scale over the steps with its skips: crosses where a skip is not by design, rings where it is.
 import { s } from "../dom";
-import { count, powerOfTwo } from "../format";
+import { count, extent, powerOfTwo } from "../format";
 import { value, type Scaler } from "../report";
 import { stepTicks } from "../charts/heatmap";
 import { scaleSentence } from "../sentences";
@@ -19,8 +19,9 @@ export function scaleFall(scaler: Scaler, steps: number): Picture | undefined {
   if (!first || !last) return undefined;
   const says = scaleSentence(scaler, steps);
   const logs = timeline.flatMap((entry) => [Math.log2(value(entry.scale)), Math.log2(Math.max(value(entry.scale_after), 2 ** -30))]);
-  const low = Math.floor(Math.min(...logs)) - 1;
-  const high = Math.ceil(Math.max(...logs)) + 1;
+  const [smallest, largest] = extent(logs);
+  const low = Math.floor(smallest) - 1;
+  const high = Math.ceil(largest) + 1;
   return {
     says,
     drawing: drawing(says, (svg, width) => {
@@ -39,8 +40,14 @@ export function scaleFall(scaler: Scaler, steps: number): Picture | undefined {
         path += `${path ? "L" : "M"}${x(entry.first_step).toFixed(1)} ${at}H${x(entry.last_step + 1).toFixed(1)}`;
       }
       svg.append(s("path", { class: "line", d: path }));
+      const taken = new Set<string>();
       for (const entry of timeline) {
-        if (entry.skipped) svg.append(skipMark(x(entry.first_step + 0.5), y(Math.log2(value(entry.scale))), entry.by_design));
+        if (!entry.skipped) continue;
+        // Of marks that would cover each other one is enough.
+        const place = `${Math.round(x(entry.first_step) / 2)} ${entry.scale} ${entry.by_design}`;
+        if (taken.has(place)) continue;
+        taken.add(place);
+        svg.append(skipMark(x(entry.first_step + 0.5), y(Math.log2(value(entry.scale))), entry.by_design));
       }
       svg.append(
         text((left + right) / 2, foot + 31, "step", "middle", "axis-name"),

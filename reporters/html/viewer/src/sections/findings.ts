@@ -1,10 +1,11 @@
 // What is wrong, where, how we know, what to type. Each with its picture.
 import { h, joined, type Child } from "../dom";
-import { counted, number, stepRange } from "../format";
+import { count, number, stepRange } from "../format";
 import { copyText, markdownOf } from "../markdown";
 import { pictureOf } from "../pictures";
 import { numeric, type Culprit, type Finding, type Report } from "../report";
 import { statusShape, statusWords } from "../status";
+import { onBeforePrint } from "../theme";
 import { section } from "./section";
 
 function where(culprit: Culprit): Child {
@@ -57,7 +58,7 @@ function explained(finding: Finding): Child {
 /** "steps 0–411"; with how many of them where it is not all. */
 function when({ steps }: Finding): string {
   const range = stepRange(steps.first, steps.last);
-  return steps.count < steps.last - steps.first + 1 ? `${counted(steps.count, "step")} of ${range}` : range;
+  return steps.count < steps.last - steps.first + 1 ? `${count(steps.count)} of ${range}` : range;
 }
 
 function article(finding: Finding, id: string, report: Report, open: boolean): HTMLElement {
@@ -73,7 +74,8 @@ function article(finding: Finding, id: string, report: Report, open: boolean): H
     ["How we know", h("div", {}, h("p", {}, finding.message || finding.proof), evidence(finding))],
     ["Fix", fix(finding)],
     ["Explains", explained(finding)],
-    ["Note", finding.precision_fault ? null : "Not a matter of precision: the same happens in fp32."],
+    // Rules about the run itself (AMP9xx) are no fault of the program at all.
+    ["Note", finding.precision_fault || finding.rule.startsWith("AMP9") ? null : "Not a matter of precision: the same happens in fp32."],
   ];
   const text = h("dl", { class: "parts" }, ...parts.flatMap(([name, part]) => (part ? [h("dt", {}, name), h("dd", {}, part)] : [])));
   const details = h(
@@ -109,7 +111,7 @@ function article(finding: Finding, id: string, report: Report, open: boolean): H
   details.addEventListener("toggle", () => {
     if (details.open) paint();
   });
-  window.addEventListener("beforeprint", paint, { capture: true });
+  onBeforePrint(paint);
   return h("article", { id, class: `severity-${finding.severity}` }, details);
 }
 

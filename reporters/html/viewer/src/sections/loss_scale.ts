@@ -2,7 +2,7 @@
 import type uPlot from "uplot";
 import { h, type Child } from "../dom";
 import { Timeline, type ChartOptions } from "../charts/timeline";
-import { count, listed, number, powerOfTwo, scale, stepRange, superscript } from "../format";
+import { count, extent, listed, number, powerOfTwo, scale, stepRange, superscript } from "../format";
 import { scalersOf, value, type Report, type Scaler, type ScalerSettings, type SeriesPoint, type TimelineEntry } from "../report";
 import { scaleSentence, seriesSentence } from "../sentences";
 import { colour } from "../theme";
@@ -78,10 +78,14 @@ function drawSkips(chart: uPlot, context: CanvasRenderingContext2D, skips: reado
 /** Norms often cover many powers of ten, losses seldom: the axis is logarithmic where it helps. */
 function seriesChart(label: string, points: readonly SeriesPoint[], xLabel: boolean): ChartOptions {
   const finite = points.filter((point) => point.count > point.nonfinite);
-  const lows = finite.map((point) => value(point.min));
-  const highs = finite.map((point) => value(point.max));
-  const logarithmic = lows.every((low) => low > 0) && Math.max(...highs) > 50 * Math.min(...lows);
-  const place = (raw: number) => (logarithmic ? Math.log10(raw) : raw);
+  const [low] = extent(finite.map((point) => value(point.min)));
+  const [, high] = extent(finite.map((point) => value(point.max)));
+  const logarithmic = low > 0 && high > 50 * low && Number.isFinite(high);
+  // A linear axis of very small or large values counts in a power of ten, named in its title.
+  const magnitude = Math.max(Math.abs(low), Math.abs(high));
+  const power = Math.floor(Math.log10(magnitude));
+  const unit = !logarithmic && Number.isFinite(power) && (power < -2 || power > 4) ? power : 0;
+  const place = (raw: number) => (logarithmic ? Math.log10(raw) : raw / 10 ** unit);
   const steps: number[] = [];
   const means: (number | null)[] = [];
   const smallest: (number | null)[] = [];
@@ -95,8 +99,8 @@ function seriesChart(label: string, points: readonly SeriesPoint[], xLabel: bool
   }
   const bad = points.filter((point) => point.nonfinite > 0);
   return {
-    yLabel: logarithmic ? `${label} (log10)` : label,
-    yTick: (at) => (logarithmic ? `10${superscript(String(at))}` : number(Number(at.toPrecision(6)))),
+    yLabel: logarithmic ? `${label} (log10)` : unit === 0 ? label : `${label} / 10${superscript(String(unit))}`,
+    yTick: (at) => (logarithmic ? `10${superscript(String(at))}` : String(Number(at.toPrecision(6)))),
     wholeTicks: logarithmic,
     height: xLabel ? 156 : 120,
     lines: [
@@ -194,7 +198,7 @@ function timelineOf(report: Report, scaler: Scaler | undefined): HTMLElement | u
     }
     return facts.join(" · ");
   };
-  const last = Math.max(report.run.steps - 1, ...(scaler?.timeline.map((entry) => entry.last_step + 1) ?? []));
+  const last = Math.max(report.run.steps - 1, (scaler?.timeline[scaler.timeline.length - 1]?.last_step ?? 0) + 1);
   return new Timeline("Loss scale, loss and gradient norm over the steps", 0, last, charts, readout).element;
 }
 

@@ -14,6 +14,11 @@ function dtypes(op: Op): string {
   return op.dtype_out && op.dtype_out !== after ? `${computed} → ${op.dtype_out}` : computed;
 }
 
+/** "model.py:57" of "lib/net/model.py:57". */
+function fileName(source: string | null): string {
+  return source === null ? "" : source.slice(source.lastIndexOf("/") + 1);
+}
+
 const columns: Column<Op>[] = [
   { key: "op", title: "op", width: 160, grows: true, sort: (op) => op.op, cell: (op) => op.op, full: (op) => op.op },
   { key: "phase", title: "phase", width: 76, sort: (op) => op.phase, cell: (op) => op.phase },
@@ -21,7 +26,7 @@ const columns: Column<Op>[] = [
     key: "module", title: "module", width: 170, grows: true, sort: (op) => op.module, full: (op) => `${op.module} ${op.module_class}`,
     cell: (op) => h("span", {}, op.module, op.module_class ? h("span", { class: "kind" }, ` ${op.module_class}`) : null),
   },
-  { key: "source", title: "source", width: 120, sort: (op) => op.source ?? undefined, cell: (op) => op.source ?? "", full: (op) => op.source ?? "source line not known" },
+  { key: "source", title: "source", width: 120, sort: (op) => op.source ?? undefined, cell: (op) => fileName(op.source), full: (op) => op.source ?? "source line not known" },
   {
     key: "dtype", title: "dtype", hint: "as passed → as computed, after autocast → of the result where that differs", width: 116, sort: dtypes, full: dtypes,
     cell: (op) => h("span", { class: isCast(op) ? "cast" : null }, dtypes(op)),
@@ -42,8 +47,8 @@ const columns: Column<Op>[] = [
 
 export interface OpsSection {
   element: HTMLElement;
-  /** Shows only the ops of this module and of those inside it. */
-  showModule(path: string): void;
+  /** Shows only the ops of this module and, unless `own`, of those inside it. */
+  showModule(path: string, own: boolean): void;
   focusSearch(): void;
 }
 
@@ -82,7 +87,7 @@ function nonfiniteValues(report: Report): HTMLElement | null {
       { key: "op", title: "op", width: 160, grows: true, sort: (row) => row.op, cell: (row) => row.op, full: (row) => row.op },
       { key: "phase", title: "phase", width: 80, sort: (row) => row.phase, cell: (row) => row.phase },
       { key: "module", title: "module", width: 190, grows: true, sort: (row) => row.module, cell: (row) => row.module, full: (row) => row.module },
-      { key: "source", title: "source", width: 140, sort: (row) => row.source ?? undefined, cell: (row) => row.source ?? "", full: (row) => row.source ?? "" },
+      { key: "source", title: "source", width: 140, sort: (row) => row.source ?? undefined, cell: (row) => fileName(row.source), full: (row) => row.source ?? "" },
       { key: "dtype", title: "dtype", width: 64, sort: (row) => row.dtype, cell: (row) => row.dtype },
       { key: "nan", title: "NaN", width: 90, numeric: true, sort: (row) => row.nan, cell: (row) => count(row.nan) },
       { key: "infinite", title: "infinite", width: 90, numeric: true, sort: (row) => row.infinite, cell: (row) => count(row.infinite) },
@@ -97,7 +102,7 @@ export function opsSection(report: Report): OpsSection {
     const element = section("ops", "Ops", undefined, h("p", { class: "empty" }, "No op was seen."));
     return { element, showModule: () => undefined, focusSearch: () => undefined };
   }
-  let module: string | undefined;
+  let module: { path: string; own: boolean } | undefined;
   const names = [...new Set(report.ops.map((op) => op.dtype_after ?? op.dtype_out ?? ""))].filter(Boolean).sort();
   const only = h("select", { id: "op-kind", change: () => apply() },
     h("option", { value: "" }, "all ops"),
@@ -107,7 +112,7 @@ export function opsSection(report: Report): OpsSection {
   const search = new Search<Op>("op-search", "Search ops", (op) => `${op.op} ${op.phase} ${op.module} ${op.module_class} ${op.source ?? ""} ${dtypes(op)}`, () => apply());
   const moduleName = h("span", {});
   const moduleFilter = h("button", { type: "button", class: "chip", hidden: true, title: "Show the ops of all modules", click: () => {
-    showModule("", false);
+    filterBy(undefined);
     search.input.focus();
   } }, moduleName, h("span", { "aria-hidden": "true" }, " ×"), h("span", { class: "unseen" }, ", show all modules"));
   const table = new VirtualTable<Op>({
@@ -116,7 +121,7 @@ export function opsSection(report: Report): OpsSection {
   const apply = () => {
     const kind = only.value;
     const rows = report.ops.filter((op) => {
-      if (module !== undefined && !inside(op, module)) return false;
+      if (module && !inside(op, module.path, module.own)) return false;
       if (kind === "cast") return isCast(op);
       if (kind === "nonfinite") return op.first_nonfinite_step !== null;
       return kind === "" || `dtype ${op.dtype_after ?? op.dtype_out ?? ""}` === kind;
@@ -125,12 +130,15 @@ export function opsSection(report: Report): OpsSection {
     search.tell(found.length, report.ops.length);
     table.setRows(found);
   };
-  const showModule = (path: string, go = true) => {
-    module = path === "" ? undefined : path;
+  const filterBy = (wanted: typeof module) => {
+    module = wanted;
     moduleFilter.hidden = module === undefined;
-    moduleName.textContent = `module ${path}`;
+    moduleName.textContent = module?.own ? "outside of modules" : `module ${module?.path ?? ""}`;
     apply();
-    if (go) element.scrollIntoView();
+  };
+  const showModule = (path: string, own: boolean) => {
+    filterBy(path === "" && !own ? undefined : { path, own });
+    element.scrollIntoView();
   };
   const element = section(
     "ops",

@@ -17,7 +17,7 @@ function sentence(work: Work, measure: Measure): string {
       ? ""
       : headroom <= 0
         ? ` ${nearest.op}${nearest.module ? ` in ${nearest.module}` : ""} reached the limit of its type.`
-        : ` The least headroom is ${number(headroom)} powers of two, at ${nearest.op}${nearest.module ? ` in ${nearest.module}` : ""}.`;
+        : ` The least headroom is ${number(Number(headroom.toFixed(1)))} powers of two, at ${nearest.op}${nearest.module ? ` in ${nearest.module}` : ""}.`;
   return `Of forward and backward, by ${measure === "time" ? "time" : "elements made"}: ${shares.join(", ")}.${least}`;
 }
 
@@ -37,11 +37,11 @@ class ModuleTree {
   readonly #root: ModuleNode;
   readonly #open = new Set<ModuleNode>();
   readonly #body = h("tbody");
-  readonly #choose: (path: string) => void;
+  readonly #choose: (path: string, own: boolean) => void;
   #rows: ModuleNode[] = [];
   #current: ModuleNode;
 
-  constructor(root: ModuleNode, choose: (path: string) => void) {
+  constructor(root: ModuleNode, choose: (path: string, own: boolean) => void) {
     this.#root = root;
     this.#current = root;
     this.#choose = choose;
@@ -111,7 +111,7 @@ class ModuleTree {
         "aria-description": "Enter shows its ops in the table below",
         click: () => {
           this.#current = node;
-          this.#choose(node.path);
+          this.#choose(node.path, node.own);
         },
         keydown: (event: KeyboardEvent) => this.#key(event, node),
       },
@@ -162,7 +162,7 @@ class ModuleTree {
         else this.#moveTo(node.parent);
         break;
       case "Enter":
-      case " ": this.#choose(node.path); break;
+      case " ": this.#choose(node.path, node.own); break;
       default: return;
     }
     event.preventDefault();
@@ -170,7 +170,7 @@ class ModuleTree {
 }
 
 /** `choose` gets the path of the module whose ops are to be shown. */
-export function precisionMap(report: Report, choose: (path: string) => void): HTMLElement {
+export function precisionMap(report: Report, choose: (path: string, own: boolean) => void): HTMLElement {
   const ops = report.ops.filter(inMap);
   if (ops.length === 0) {
     return section("precision", "Precision map", undefined, h("p", { class: "empty" }, "No op of a forward or backward pass was seen."));
