@@ -10,7 +10,7 @@ std::string relative_path(std::string_view file, std::string_view directory) {
   const auto path = std::filesystem::path(file).lexically_normal();
   const auto base = std::filesystem::path(directory).lexically_normal();
   if (!path.is_absolute() || !base.is_absolute()) return std::string(file);
-  const std::string relative = path.lexically_relative(base).string();
+  std::string relative = path.lexically_relative(base).string();
   if (relative.empty() || relative == "." || relative == ".." || relative.starts_with("../")) return std::string(file);
   return relative;
 }

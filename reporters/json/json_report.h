@@ -11,7 +11,7 @@ namespace ampscope::reporters {
 /// The whole report. Every string is valid UTF-8; a NaN or an infinity is the string "NaN", "Infinity" or "-Infinity".
 [[nodiscard]] nlohmann::ordered_json to_json(const analyzers::Report& report);
 
-/// The same as text, indented, with a line break at the end.
+/// The same as text: one line for each property, finding, op, parameter and so on.
 [[nodiscard]] std::string render_json(const analyzers::Report& report);
 
 }  // namespace ampscope::reporters

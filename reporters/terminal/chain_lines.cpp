@@ -37,6 +37,8 @@ Row make_row(const analyzers::ChainLink& link, const std::string& working_direct
   row[dtype] = link.dtype == trace::DType::unknown ? "" : trace::short_dtype_name(link.dtype);
   row[range] = spell_range(link);
   row[note] = printable(link.note);
+  // "gradient … gradient, and 15 more" says it twice.
+  if (const std::string twice = row[op] + ", "; row[note].starts_with(twice)) row[note].erase(0, twice.size());
   return row;
 }
 
@@ -72,12 +74,14 @@ std::vector<std::string> chain_lines(const std::vector<analyzers::ChainLink>& ch
       widths[cell] = std::max(widths[cell], display_width(row[cell]));
   }
   // What does not fit goes in the order in which it is least missed.
+  const auto shrink_module = [&](int shortest) {
+    const int excess = total(widths) - width;
+    if (excess > 0) widths[module] = std::min(widths[module], std::max(shortest, widths[module] - excess));
+  };
   if (total(widths) > width) widths[source] = 0;
-  constexpr int shortest_module = 8;
-  if (const int excess = total(widths) - width; excess > 0) {
-    widths[module] = std::min(widths[module], std::max(shortest_module, widths[module] - excess));
-  }
+  shrink_module(12);
   if (total(widths) > width) widths[dtype] = 0;
+  shrink_module(8);
   if (total(widths) > width) widths[module] = 0;
 
   std::vector<std::string> lines;
