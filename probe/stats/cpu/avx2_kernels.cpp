@@ -83,6 +83,12 @@ struct Avx2 {
   AMPSCOPE_INLINE bool any_greater_unsigned(Vector a, Vector b) {
     return !is_zero(greater_lanes<width>(a, b));
   }
+  template <int width>
+  AMPSCOPE_INLINE bool any_zero(Vector v) {
+    if constexpr (width == 2) return !is_zero(_mm256_cmpeq_epi16(v, zero()));
+    if constexpr (width == 4) return !is_zero(_mm256_cmpeq_epi32(v, zero()));
+    return !is_zero(_mm256_cmpeq_epi64(v, zero()));
+  }
   /// `a` with zeros in the lanes whose value is above `bound`, compared by their magnitude.
   template <int width>
   AMPSCOPE_INLINE Vector keep_up_to(Vector a, Vector magnitude, Vector bound) {
@@ -94,11 +100,12 @@ struct Avx2 {
     return bit_or(bit_and(bits, broadcast<1>(0x7f)), nan);
   }
 
-  /// Counts zero lanes; good for 32,767 vectors.
+  /// Counts the lanes that are zero but for bits outside the mask; good for 32,767 vectors.
   template <int width>
   class ZeroCounter {
    public:
-    [[gnu::always_inline]] inline void add(Vector v) {
+    [[gnu::always_inline]] inline void add(Vector v, Vector mask) {
+      v = bit_and(v, mask);
       if constexpr (width == 2) count_ = _mm256_sub_epi16(count_, _mm256_cmpeq_epi16(v, zero()));
       if constexpr (width == 4) count_ = _mm256_sub_epi32(count_, _mm256_cmpeq_epi32(v, zero()));
       if constexpr (width == 8) count_ = _mm256_sub_epi64(count_, _mm256_cmpeq_epi64(v, zero()));
@@ -194,6 +201,7 @@ struct Avx2 {
   AMPSCOPE_INLINE Double add(Double a, Double b) { return _mm256_add_pd(a, b); }
   AMPSCOPE_INLINE Double low_half_as_double(Float v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }
   AMPSCOPE_INLINE Double high_half_as_double(Float v) { return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)); }
+  AMPSCOPE_INLINE Float zero_float() { return _mm256_setzero_ps(); }
   AMPSCOPE_INLINE Double zero_double() { return _mm256_setzero_pd(); }
   AMPSCOPE_INLINE double sum_of_lanes(Double v) {
     const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));

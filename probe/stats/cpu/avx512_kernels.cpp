@@ -83,6 +83,12 @@ struct Avx512 {
   AMPSCOPE_INLINE bool any_greater_unsigned(Vector a, Vector b) {
     return greater_mask<width>(a, b) != 0;
   }
+  template <int width>
+  AMPSCOPE_INLINE bool any_zero(Vector v) {
+    if constexpr (width == 2) return _mm512_testn_epi16_mask(v, v) != 0;
+    if constexpr (width == 4) return _mm512_testn_epi32_mask(v, v) != 0;
+    return _mm512_testn_epi64_mask(v, v) != 0;
+  }
   /// `a` with zeros in the lanes whose value is above `bound`, compared by their magnitude.
   template <int width>
   AMPSCOPE_INLINE Vector keep_up_to(Vector a, Vector magnitude, Vector bound) {
@@ -98,14 +104,14 @@ struct Avx512 {
     return _mm512_mask_mov_epi8(_mm512_and_si512(bits, broadcast<1>(0x7f)), nan, ones());
   }
 
-  /// Counts zero lanes.
+  /// Counts the lanes that are zero but for bits outside the mask.
   template <int width>
   class ZeroCounter {
    public:
-    [[gnu::always_inline]] inline void add(Vector v) {
-      if constexpr (width == 2) count_ += popcount(integer(_mm512_testn_epi16_mask(v, v)));
-      if constexpr (width == 4) count_ += popcount(integer(_mm512_testn_epi32_mask(v, v)));
-      if constexpr (width == 8) count_ += popcount(integer(_mm512_testn_epi64_mask(v, v)));
+    [[gnu::always_inline]] inline void add(Vector v, Vector mask) {
+      if constexpr (width == 2) count_ += popcount(integer(_mm512_testn_epi16_mask(v, mask)));
+      if constexpr (width == 4) count_ += popcount(integer(_mm512_testn_epi32_mask(v, mask)));
+      if constexpr (width == 8) count_ += popcount(integer(_mm512_testn_epi64_mask(v, mask)));
     }
     [[gnu::always_inline]] inline std::uint64_t total() const { return count_; }
 
@@ -182,6 +188,7 @@ struct Avx512 {
   AMPSCOPE_INLINE Double add(Double a, Double b) { return _mm512_add_pd(a, b); }
   AMPSCOPE_INLINE Double low_half_as_double(Float v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }
   AMPSCOPE_INLINE Double high_half_as_double(Float v) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)); }
+  AMPSCOPE_INLINE Float zero_float() { return _mm512_setzero_ps(); }
   AMPSCOPE_INLINE Double zero_double() { return _mm512_setzero_pd(); }
   AMPSCOPE_INLINE double sum_of_lanes(Double v) { return _mm512_reduce_add_pd(v); }
 

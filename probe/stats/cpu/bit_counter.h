@@ -37,7 +37,8 @@ class BitCounter {
     Vector fours = level_[2];
     Vector eights = level_[3];
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      const Vector sixteens = tree(ones, twos, fours, eights, [&](int i) { return one_hot(chunk, i); });
+      const Vector sixteens =
+          tree(ones, twos, fours, eights, [&](int i) __attribute__((always_inline)) { return one_hot(chunk, i); });
       carried_[waiting_++] = sixteens;
       if (waiting_ == 16) fold();
     }
@@ -99,7 +100,8 @@ class BitCounter {
   void fold() {
     for (; levels_ < 2 * first_folded; ++levels_)
       level_[levels_] = Simd::zero();
-    const Vector carry = tree(level_[4], level_[5], level_[6], level_[7], [&](int i) { return carried_[i]; });
+    const Vector carry = tree(level_[4], level_[5], level_[6], level_[7],
+                              [&](int i) __attribute__((always_inline)) { return carried_[i]; });
     waiting_ = 0;
     ripple(2 * first_folded, carry);
   }

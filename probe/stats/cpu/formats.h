@@ -31,6 +31,7 @@ struct Layout {
   static constexpr Bits first_special = static_cast<Bits>(
       special_values == Specials::ieee ? (Bits{1} << (exponent_width + fraction_width)) - (Bits{1} << fraction_width)
                                        : (special_values == Specials::nan_only ? magnitude_mask : sign_bit));
+  static constexpr Bits largest_finite = static_cast<Bits>(first_special - 1);
   static constexpr Bits smallest_normal = static_cast<Bits>(Bits{1} << fraction_width);
 
   [[gnu::always_inline]] static constexpr Bits magnitude(Bits bits) noexcept {
