@@ -71,7 +71,7 @@ std::vector<std::string> long_options(const CLI::App& app) {
 /// What of the arguments no option took, as a sentence; "" when nothing was left.
 std::string describe_leftover(const CLI::App& verb) {
   for (const std::string& word : verb.remaining()) {
-    if (word.starts_with("-")) {
+    if (word.starts_with('-')) {
       const std::string name = word.substr(0, word.find('='));
       return fmt::format("unknown option '{}'{}", name, did_you_mean(name, long_options(verb)));
     }
@@ -130,7 +130,7 @@ int run_command_line(std::vector<std::string> arguments) {
   if (arguments[0] == "--version") arguments = {"version"};
   const std::string name = arguments[0];
   if (!application.actions.contains(name)) {
-    const char* const kind = name.starts_with("-") ? "option" : "verb";
+    const char* const kind = name.starts_with('-') ? "option" : "verb";
     complain("", fmt::format("unknown {} '{}'{} (ampscope --help)", kind, name, did_you_mean(name, verb_names())));
     return broken;
   }

@@ -56,7 +56,7 @@ class Examination {
     for (const std::string& part : reporters::wrap(reporters::printable(value), width_ - indent)) {
       text_ += start + part;
       text_.erase(text_.find_last_not_of(' ') + 1);
-      text_ += "\n";
+      text_ += '\n';
       start = std::string(static_cast<std::size_t>(indent), ' ');
     }
   }
@@ -69,6 +69,7 @@ class Examination {
 
 void examine_installation(Examination& examination, const Installation& installation) {
   examination.good("folder", installation.lib_dir);
+  if (!installation.unnameable.empty()) examination.bad("folder", installation.unnameable);
   if (installation.bootstrap.empty()) {
     examination.bad("python",
                     "the Python part is not there, so Python programs cannot be watched; build with the probe "

@@ -65,7 +65,7 @@ class Sheet {
   void facts(const std::vector<trace::Fact>& facts) {
     for (const trace::Fact& fact : facts)
       row(fact.label, fact.value, reporters::Tone::plain);
-    text_ += "\n";
+    text_ += '\n';
   }
 
   void row(const std::string& label, const std::string& value, reporters::Tone tone) {

@@ -107,7 +107,6 @@ class Run {
     if (!budget.text.empty()) launch_.budget_percent = parse_percent(budget.text, budget.origin);
     tell_what_is_not_there_yet();
     launch_.max_bytes = parse_size(max_size.text, max_size.origin);
-    launch_.overwrite = force_;
     launch_.run_id = new_run_id();
     checking_ = parse_switch(check.text, check.origin);
     silent_ = parse_switch(quiet.text, quiet.origin);
@@ -119,6 +118,7 @@ class Run {
       throw UserError(fmt::format("the parts that watch a program are not in {}; `ampscope doctor` says what to do",
                                   installation_.lib_dir));
     }
+    if (!installation_.unnameable.empty()) say("C++ programs are not watched: " + installation_.unnameable);
     if (const std::string reason = why_not_startable(context_.program.front()); !reason.empty()) {
       throw UserError(fmt::format("cannot start '{}': {}", context_.program.front(), reason));
     }

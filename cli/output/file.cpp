@@ -53,7 +53,7 @@ void check_writable(const std::string& path, bool force) {
     throw UserError(fmt::format("the folder {} takes no files ({})", shown(folder), std::strerror(errno)));
   }
   if (!force && fs::exists(fs::symlink_status(path, error))) {
-    throw UserError(fmt::format("{} exists; give another name with -o, or overwrite it with --force", shown(path)));
+    throw UserError(fmt::format("{} exists; give another name, or replace it with --force", shown(path)));
   }
 }
 

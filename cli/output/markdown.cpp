@@ -149,7 +149,7 @@ class Page {
   void verbatim(std::string_view text) { out_ += "  " + reporters::printable(text) + "\n"; }
 
   void gap() {
-    if (!out_.empty() && !out_.ends_with("\n\n")) out_ += "\n";
+    if (!out_.empty() && !out_.ends_with("\n\n")) out_ += '\n';
   }
 
   std::string take() {
@@ -173,8 +173,8 @@ std::size_t marker_length(std::string_view line) {
 
 bool begins_block(std::string_view line) {
   const std::string_view text = trim(line);
-  return text.empty() || text.starts_with("#") || text.starts_with("```") || text.starts_with("|") ||
-         text.starts_with(">") || marker_length(text) > 0;
+  return text.empty() || text.starts_with('#') || text.starts_with("```") || text.starts_with('|') ||
+         text.starts_with('>') || marker_length(text) > 0;
 }
 
 /// The line at `at` and those that continue it.
@@ -196,7 +196,7 @@ std::string render_markdown(std::string_view text, int width, bool colour) {
     if (line.empty()) {
       page.gap();
       ++at;
-    } else if (line.starts_with("#")) {
+    } else if (line.starts_with('#')) {
       page.gap();
       page.heading(trim(line.substr(std::min(line.find_first_not_of('#'), line.size()))));
       ++at;
@@ -204,10 +204,10 @@ std::string render_markdown(std::string_view text, int width, bool colour) {
       for (++at; at < lines.size() && !trim(lines[at]).starts_with("```"); ++at)
         page.code(lines[at]);
       ++at;
-    } else if (line.starts_with("|")) {
+    } else if (line.starts_with('|')) {
       page.verbatim(line);
       ++at;
-    } else if (line.starts_with(">")) {
+    } else if (line.starts_with('>')) {
       page.paragraph(trim(line.substr(1)), 2, 2);
       ++at;
     } else if (const std::size_t marker = marker_length(line); marker > 0) {

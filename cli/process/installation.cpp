@@ -43,10 +43,19 @@ Installation find_installation(const std::string& lib_dir) {
   std::error_code error;
   found.lib_dir = lib_dir.empty() ? beside_command() : fs::absolute(lib_dir, error).lexically_normal().string();
   const fs::path folder = found.lib_dir;
-  if (fs::is_regular_file(folder / "libampscope_preload.so", error)) {
+  // The entries of both lists stand between colons, those of LD_PRELOAD between spaces too, and neither knows an
+  // escape.
+  const bool colon = found.lib_dir.find(':') != std::string::npos;
+  const bool space = found.lib_dir.find(' ') != std::string::npos;
+  if (colon || space) {
+    found.unnameable = std::string(colon ? "PYTHONPATH and LD_PRELOAD" : "LD_PRELOAD") +
+                       " cannot name a folder with a " + (colon ? "colon" : "space") +
+                       " in its name; install ampscope into another one";
+  }
+  if (!colon && !space && fs::is_regular_file(folder / "libampscope_preload.so", error)) {
     found.preload_stub = (folder / "libampscope_preload.so").string();
   }
-  if (fs::is_regular_file(folder / "python" / "bootstrap" / "sitecustomize.py", error)) {
+  if (!colon && fs::is_regular_file(folder / "python" / "bootstrap" / "sitecustomize.py", error)) {
     found.bootstrap = (folder / "python" / "bootstrap").string();
   }
   for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();

@@ -8,8 +8,9 @@ namespace ampscope::cli {
 
 struct Installation {
   std::string lib_dir;                ///< absolute; whether it exists or not
-  std::string preload_stub;           ///< libampscope_preload.so, "" when it is not there
-  std::string bootstrap;              ///< folder for PYTHONPATH, "" when it is not there
+  std::string preload_stub;           ///< libampscope_preload.so, "" when it is not there or cannot be named
+  std::string bootstrap;              ///< folder for PYTHONPATH, "" when it is not there or cannot be named
+  std::string unnameable;             ///< why LD_PRELOAD or PYTHONPATH cannot name the folder, "" when they can
   std::vector<std::string> adapters;  ///< torch versions there is an adapter for, in order: "2.13"
   [[nodiscard]] bool can_observe() const { return !preload_stub.empty() || !bootstrap.empty(); }
 };

@@ -42,7 +42,6 @@ std::map<std::string, std::string> launch_environment(const LaunchOptions& optio
       {"AMPSCOPE_MAX_SIZE", fmt::format("{}", options.max_bytes)},
       {"AMPSCOPE_COMMAND", command.dump()},
       {"AMPSCOPE_CWD", options.directory},
-      {"AMPSCOPE_OVERWRITE", options.overwrite ? "1" : ""},
       {"AMPSCOPE_STATUS_FILE", options.status_file},
       {"AMPSCOPE_LIB_DIR", installation.lib_dir},
   };

@@ -18,7 +18,6 @@ struct LaunchOptions {
   std::string level;
   double budget_percent = 0;  ///< 0: none
   std::int64_t max_bytes = 0;
-  bool overwrite = false;
   std::string status_file;  ///< where the probe leaves notices
 };
 

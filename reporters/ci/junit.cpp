@@ -86,7 +86,7 @@ std::string render_junit(const analyzers::Report& report, const std::vector<Rule
     failures += failed ? 1 : 0;
     const std::string start =
         fmt::format("    <testcase classname=\"ampscope.{}\" name=\"{}\"", xml(rule.code), xml(rule.name));
-    cases += body.empty() ? start + "/>\n" : start + ">\n" + body + "    </testcase>\n";
+    cases += body.empty() ? fmt::format("{}/>\n", start) : fmt::format("{}>\n{}    </testcase>\n", start, body);
   }
   const std::string counts =
       fmt::format("name=\"ampscope\" tests=\"{}\" failures=\"{}\" errors=\"0\"", rules.size(), failures);

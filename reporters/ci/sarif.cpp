@@ -42,7 +42,7 @@ std::string uri_path(std::string_view path) {
 
 Json artifact(const std::string& file, const std::string& working_directory) {
   const std::string path = relative_path(file, working_directory);
-  if (path.starts_with("/")) return {{"uri", "file://" + uri_path(path)}};
+  if (path.starts_with('/')) return {{"uri", "file://" + uri_path(path)}};
   return {{"uri", uri_path(path)}, {"uriBaseId", "SRCROOT"}};
 }
 

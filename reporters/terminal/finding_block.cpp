@@ -186,7 +186,7 @@ std::string finding_line(const analyzers::Finding& finding, const TerminalOption
   if (!steps.empty()) {
     out += spaces_between(indent(title_column) + title.front(), steps, options.width) + paint(Tone::faint, steps);
   }
-  out += "\n";
+  out += '\n';
   for (std::size_t i = 1; i < title.size(); ++i)
     out += indent(title_column) + paint(Tone::strong, title[i]) + "\n";
   return out;

@@ -25,7 +25,7 @@ std::optional<std::string> read_source_text(const trace::SourceLine& source, std
   for (int number = 0; number < source.line; ++number) {
     if (!std::getline(file, line)) return std::nullopt;
   }
-  const std::string text = printable(trim(line));
+  std::string text = printable(trim(line));
   if (text.empty()) return std::nullopt;
   return text;
 }

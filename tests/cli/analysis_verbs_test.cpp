@@ -47,6 +47,18 @@ TEST_F(AnalysisVerbs, ReportsInEveryFormat) {
               StartsWith("::warning title=AMP902"));
 }
 
+TEST_F(AnalysisVerbs, WritesHtmlWhereThePageWasBuilt) {
+  const bool built = world.ampscope({"doctor"}).output.find("this build writes HTML reports") != std::string::npos;
+  const Result result = world.ampscope({"report", "lossy.ampscope", "--format", "html", "-o", "page.html"});
+  EXPECT_EQ(result.status, built ? 0 : 2) << result.errors;
+  EXPECT_EQ(world.work.has("page.html"), built);
+  EXPECT_EQ(world.train({"-q", "--html", "run.html"}, {}).status, built ? 0 : 125);
+  EXPECT_EQ(world.work.has("run.html"), built);
+  if (built) {
+    EXPECT_THAT(world.work.read("run.html"), HasSubstr("ampscope.report/1"));
+  }
+}
+
 TEST_F(AnalysisVerbs, WritesAFileWholeAndNeverOverAnother) {
   const Result first = world.ampscope({"report", "lossy.ampscope", "--format", "json", "-o", "report.json"});
   EXPECT_EQ(first.status, 0);

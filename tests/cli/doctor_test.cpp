@@ -70,6 +70,23 @@ TEST_F(Doctor, NamesWhatIsMissingAndWhatToDo) {
   EXPECT_THAT(examine().output, HasSubstr("'./python' is no program"));
 }
 
+TEST_F(Doctor, KnowsFoldersThatTheListsCannotName) {
+  make_python("2.13.0");
+  const auto examine_in = [&](const std::string& name) {
+    for (const char* file :
+         {"libampscope_preload.so", "libampscope_probe_torch2.13.so", "python/bootstrap/sitecustomize.py"}) {
+      world.lib.write(name + "/" + file, "");
+    }
+    Start start = world.start({"doctor", "--python", "./python"});
+    start.environment["AMPSCOPE_LIB_DIR"] = world.lib / name;
+    return run(start);
+  };
+  EXPECT_EQ(examine_in("plain").status, 0);
+  EXPECT_EQ(examine_in("with space").status, 1);
+  EXPECT_THAT(examine_in("with space").output, HasSubstr("LD_PRELOAD cannot name a folder with a space"));
+  EXPECT_THAT(examine_in("with:colon").output, HasSubstr("PYTHONPATH and LD_PRELOAD cannot name"));
+}
+
 TEST_F(Doctor, AsksARealPython) {
   Start probe = world.start({});
   probe.command = {"python3", "--version"};
