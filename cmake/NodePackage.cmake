@@ -1,6 +1,7 @@
 # Installs or builds a node package in the build tree, as a step of the build: cmake -DSTEP=packages|build … -P this.
 #   SOURCE  the package: package.json, package-lock.json, .npmrc and its sources
 #   BUILD   where it is copied to, installed and built
+#   OUTPUT  what STEP=build makes
 #   NODE, NPM
 
 get_filename_component(node_folder ${NODE} DIRECTORY)
@@ -24,12 +25,12 @@ if(STEP STREQUAL "packages")
   run_npm(ci --ignore-scripts --no-audit --no-fund)
   file(WRITE ${BUILD}/packages.stamp "")
 elseif(STEP STREQUAL "build")
-  file(REMOVE_RECURSE ${BUILD}/src ${BUILD}/dist)
+  file(REMOVE_RECURSE ${BUILD}/src ${OUTPUT})
   file(GLOB sources LIST_DIRECTORIES true ${SOURCE}/*)
   list(FILTER sources EXCLUDE REGEX "/(node_modules|dist)$")
   file(COPY ${sources} DESTINATION ${BUILD})
   run_npm(run build)
-  file(TOUCH ${BUILD}/dist/index.html)
+  file(TOUCH ${OUTPUT})
 else()
   message(FATAL_ERROR "STEP is \"${STEP}\"; it is packages or build")
 endif()

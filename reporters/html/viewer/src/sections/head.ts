@@ -24,8 +24,9 @@ function verdictWords(report: Report): string {
   if (report.run.steps === 0) return "No training step was seen, so nothing can be said about the run";
   const worst = report.findings[0];
   if (report.verdict === "clean" || !worst) return `${outcomes.clean}: nothing to report in ${counted(report.run.steps, "step")}`;
-  if (report.verdict === "info") return `${outcomes.info}: ${tally(report)}`;
-  return `${outcomes[report.verdict]}: ${worst.title}`;
+  if (report.verdict === "info") return `${outcomes.info}, with ${counted(countOf(report, "info"), "note")}`;
+  const others = countOf(report, "error") + countOf(report, "warning") - 1;
+  return `${outcomes[report.verdict]}: ${worst.title}${others > 0 ? `, and ${count(others)} more` : ""}`;
 }
 
 function summary(report: Report): string {
