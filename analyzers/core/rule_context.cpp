@@ -19,6 +19,13 @@ std::vector<SkipAnalysis> skips_of(const TraceView& view, const SkipLimits& limi
 ProcessAnalysis::ProcessAnalysis(const trace::Trace& trace, const SkipLimits& limits)
     : view(trace), skips(skips_of(view, limits)), root_cause(find_root_cause(view, skips)) {}
 
+bool ProcessAnalysis::by_design(const Skip& skip) const noexcept {
+  return skip.by_design() &&
+         std::none_of(root_cause.origins.begin(), root_cause.origins.end(), [&](const Origin& origin) {
+           return origin.steps.first <= skip.step && skip.step <= origin.steps.last;
+         });
+}
+
 double parameter_value(const Rule& rule, std::string_view name, const ParameterValues& values) {
   const auto spec = std::find_if(rule.parameters.begin(), rule.parameters.end(),
                                  [&](const ParameterSpec& parameter) { return name == parameter.name; });

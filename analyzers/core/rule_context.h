@@ -20,6 +20,9 @@ struct ProcessAnalysis {
   TraceView view;
   std::vector<SkipAnalysis> skips;  ///< by scaler id
   RootCause root_cause;
+
+  /// Whether the scaler was meant to make this skip, and no fault that was found lies in that step.
+  [[nodiscard]] bool by_design(const Skip& skip) const noexcept;
 };
 
 /// Values of rule parameters that differ from their defaults, by rule code and parameter name.
@@ -36,6 +39,7 @@ class RuleContext {
   [[nodiscard]] const trace::Trace& trace() const noexcept { return process_->view.trace(); }
   [[nodiscard]] std::span<const SkipAnalysis> skips() const noexcept { return process_->skips; }
   [[nodiscard]] const RootCause& root_cause() const noexcept { return process_->root_cause; }
+  [[nodiscard]] bool by_design(const Skip& skip) const noexcept { return process_->by_design(skip); }
   /// All processes of the run, by rank.
   [[nodiscard]] const std::deque<ProcessAnalysis>& processes() const noexcept { return *processes_; }
 

@@ -188,7 +188,7 @@ ScalerReport scaler_report(const ProcessAnalysis& process, const trace::Scaler& 
         update->step, update->step, update->scale_before, update->scale_after, skipped, false, {}};
     if (skipped) {
       const Skip* const skip = skips.at_step(update->step);
-      entry.by_design = skip != nullptr && skip->by_design();
+      entry.by_design = skip != nullptr && process.by_design(*skip);
       entry.parameters = overflowed_parameters(view, update->step);
     }
     report.timeline.push_back(std::move(entry));

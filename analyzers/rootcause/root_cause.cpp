@@ -157,10 +157,20 @@ bool depends_on_scale(const Candidate& candidate) {
                       [](const trace::WitnessTensor& input) { return input.looked_at && input.stats.zero != 0; });
 }
 
+bool can_be_nonfinite(const trace::TensorType& type) {
+  return trace::is_floating(type.dtype) || type.dtype == trace::DType::complex64 ||
+         type.dtype == trace::DType::complex128 || type.dtype == trace::DType::unknown;
+}
+
+struct Blame {
+  const Site* site = nullptr;
+  bool from_outside = false;  ///< nothing that can make a non-finite value lies between the call and its data
+};
+
 /// Goes back from a call that only passed something on over operators whose outputs were not checked, to the first of
 /// them that can make a non-finite value.
-const Site* blame_unchecked(const TraceView& view, const Candidate& candidate) {
-  const Site* suspect = candidate.site;
+Blame blame_unchecked(const TraceView& view, const Candidate& candidate) {
+  Blame blame{candidate.site, true};
   std::set<std::int64_t> visited;
   std::vector<std::int64_t> open;
   for (const trace::WitnessTensor& input : candidate.event->inputs) {
@@ -169,13 +179,22 @@ const Site* blame_unchecked(const TraceView& view, const Candidate& candidate) {
   while (!open.empty()) {
     const Site* const site = view.site(open.back());
     open.pop_back();
-    if (site == nullptr || !visited.insert(site->id).second || view.totals(site->id).checked_calls != 0) continue;
+    if (site == nullptr || !visited.insert(site->id).second) continue;
+    if (view.totals(site->id).checked_calls != 0) {
+      blame.from_outside = false;
+      continue;
+    }
+    // An index or a mask holds no infinity, and nothing that goes into it comes out of it as one.
+    if (!site->outputs.empty() && std::none_of(site->outputs.begin(), site->outputs.end(), can_be_nonfinite)) continue;
     const OpKind kind = op_kind(site->name);
-    if (kind != OpKind::move && kind != OpKind::create && kind != OpKind::random) suspect = site;
+    if (kind != OpKind::move && kind != OpKind::create && kind != OpKind::random) {
+      blame = {site, false};
+    }
     for (const std::int64_t producer : view.producers(site->id))
       open.push_back(producer);
   }
-  return suspect;
+  blame.from_outside = blame.from_outside && !visited.empty();
+  return blame;
 }
 
 bool by_design(std::span<const SkipAnalysis> scalers, std::int64_t step) {
@@ -196,10 +215,11 @@ Origin make_origin(const TraceView& view, const Candidate& candidate, std::int64
   origin.kind = candidate.event->kind;
   origin.from_intended_infinity = candidate.intent == Intent::born;
   if (!candidate.begins()) {
-    origin.site = blame_unchecked(view, candidate);
+    const Blame blame = blame_unchecked(view, candidate);
+    origin.site = blame.site;
     origin.kind = OriginKind::unknown;
-    // Made in an earlier step, before anything looked: a tensor that the program keeps, such as its data.
-    if (view.totals(origin.site->id).last_step < step) {
+    // Or made in an earlier step, before anything looked: a tensor that the program keeps, such as its data.
+    if (blame.from_outside || view.totals(origin.site->id).last_step < step) {
       origin.site = candidate.site;
       origin.kind = OriginKind::input;
     }
@@ -249,6 +269,16 @@ std::optional<Origin> origin_in(Ancestry& ancestry, std::span<const SkipAnalysis
   return origin;
 }
 
+/// Whether an origin that shows after an earlier one is one of its own. Later steps keep fewer of their calls, so only
+/// a call that began something from finite inputs, or data, is proof of it.
+bool independent(const Origin& origin) {
+  if (origin.from_intended_infinity || origin.kind == OriginKind::producer) return true;
+  if (origin.kind != OriginKind::input || origin.parameter != trace::none) return false;
+  return std::none_of(origin.event->inputs.begin(), origin.event->inputs.end(), [](const trace::WitnessTensor& input) {
+    return input.stats.nonfinite() != 0 && input.type.requires_grad;
+  });
+}
+
 void extend(Origin& origin, std::int64_t step) {
   origin.steps.last = std::max(origin.steps.last, step);
   ++origin.steps.count;
@@ -292,8 +322,7 @@ RootCause find_root_cause(const TraceView& view, std::span<const SkipAnalysis> s
                                       [&](const Origin& origin) { return origin.site == found->site; });
       if (known != result.origins.end()) {
         extend(*known, step);
-      } else if (result.origins.empty() || found->event->kind != OriginKind::propagator ||
-                 found->from_intended_infinity) {
+      } else if (result.origins.empty() || independent(*found)) {
         found->chain = build_chain(view, *found, step);
         result.origins.push_back(std::move(*found));
       } else {

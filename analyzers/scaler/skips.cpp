@@ -10,7 +10,7 @@ namespace ampscope::analyzers {
 namespace {
 
 constexpr std::size_t tail_updates = 20;  ///< looked at to see whether training still makes progress at the end
-constexpr std::size_t most_scattered_settling_skips = 8;
+constexpr std::size_t most_scattered_settling_skips = 4;
 
 /// Index of the first update of the first stretch of `quiet` updates without a skip; updates.size() when there is none.
 std::size_t settling_end(std::span<const trace::ScalerUpdate* const> updates, std::int64_t quiet) {

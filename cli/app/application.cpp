@@ -49,6 +49,7 @@ constexpr std::array<Verb, 9> verbs = {{
 
 std::vector<std::string> verb_names() {
   std::vector<std::string> names;
+  names.reserve(verbs.size());
   for (const Verb& verb : verbs)
     names.emplace_back(verb.name);
   return names;

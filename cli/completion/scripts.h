@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library names it
 class App;
 }
 

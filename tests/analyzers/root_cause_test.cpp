@@ -97,6 +97,20 @@ TEST(RootCause, GoesBackOverOperatorsThatWereNotChecked) {
   EXPECT_EQ(cause.origins[0].kind, trace::OriginKind::unknown);
 }
 
+TEST(RootCause, DoesNotGoBackThroughIntegers) {
+  json run = line_of_ops();
+  run["sites"][0]["checked_calls"] = 0;
+  run["sites"][0]["out"] = {"int64[4,4]"};
+  run["sites"][1]["checked_calls"] = 0;
+  run["sites"][1]["op"] = "aten::index";
+  run["steps"] = {bad_step};
+  run["nonfinite"] = {event(0, "c", "propagator", "b"), event(0, "loss", "propagator", "c")};
+  const RootCause cause = root_cause_of(run);
+  ASSERT_EQ(cause.origins.size(), 1U);
+  EXPECT_EQ(cause.origins[0].site->name, "aten::exp");
+  EXPECT_EQ(cause.origins[0].kind, trace::OriginKind::input);
+}
+
 TEST(RootCause, AfterTheWeightsAreLostAllIsVictim) {
   json run = line_of_ops();
   run["steps"] = {good_step, bad_step, bad_step, bad_step};
@@ -127,6 +141,26 @@ TEST(RootCause, TwoFaultsInStepsThatWereSkippedAreTwoOrigins) {
   EXPECT_EQ(cause.origins[0].site->name, "aten::mm");
   EXPECT_EQ(cause.origins[0].steps.count, 2);
   EXPECT_EQ(cause.origins[1].site->name, "aten::exp");
+}
+
+TEST(RootCause, LaterStepsThatKeepFewerCallsMakeNoSecondOrigin) {
+  json run = line_of_ops();
+  const json skipped = {{"do",
+                         {"backward scaled site=loss optimizers=0", "unscale object=0 found_inf",
+                          "optimizer_skip object=0", "scaler_update found_inf"}},
+                        {"times", 3}};
+  run["steps"] = {skipped};
+  json later = event(2, "c", "input", "b");
+  later["in"][0]["type"] = "float16[4,4] from=b grad";
+  later["in"][0]["+inf"] = 2;
+  run["nonfinite"] = {event(0, "a", "producer"), event(0, "loss", "propagator", "c"), later,
+                      event(2, "loss", "propagator", "c")};
+  const RootCause cause = root_cause_of(run);
+  ASSERT_EQ(cause.origins.size(), 1U);
+  EXPECT_EQ(cause.origins[0].site->name, "aten::mm");
+  // Step 1 kept no call, and a scaler that settles is meant to skip.
+  EXPECT_EQ(cause.origins[0].steps.last, 2);
+  EXPECT_EQ(cause.origins[0].steps.count, 2);
 }
 
 TEST(RootCause, ADerivativeOfAnInfiniteResultIsItsVictim) {

@@ -53,7 +53,8 @@ TEST(AnnouncedCalls, OpenTheRangesOfPythonAndDoTheCall) {
 
   EXPECT_THAT(ObservedRanges::names(),
               ElementsAre("clip_grad_norm_", "clip_grad_value_", "Optimizer.step#SGD.step",
-                          "LRScheduler.step#StepLR.step", "Optimizer.zero_grad#SGD.zero_grad"));
+                          "LRScheduler.step#StepLR.step", "LRScheduler.step#StepLR.step",
+                          "Optimizer.zero_grad#SGD.zero_grad"));
 }
 
 TEST(AnnouncedCalls, OptimizerStepPassesAClosureOn) {

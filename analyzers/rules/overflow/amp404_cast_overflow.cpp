@@ -39,6 +39,11 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   const trace::WitnessTensor* const from = cast_input(event);
   const NonfiniteCounts counts = output_counts(event);
   const double limit = trace::float_limits(to).max;
+  // copy_ inside _to_copy inside to: the outermost of them is what the program or autocast called.
+  const trace::Site* cast = origin.site;
+  for (const trace::Site* at = cast; at != nullptr && op_kind(at->name) == OpKind::cast; at = view.parent(*at))
+    cast = at;
+  finding.culprit.op = cast->name;
   const trace::Site* const outer = view.outermost_op(origin.site->id);
   const bool by_autocast = outer != nullptr && outer->id != origin.site->id && op_kind(outer->name) != OpKind::cast;
   finding.title = fmt::format("a cast to {} turns finite values into infinity", trace::short_dtype_name(to));
@@ -47,7 +52,7 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
         fmt::format("Autocast casts an input of {} to {}", view.describe(outer->id), trace::short_dtype_name(to));
     finding.evidence.emplace_back("cast_for", outer->name);
   } else {
-    finding.message = fmt::format("{} casts to {}", view.describe(origin.site->id), trace::short_dtype_name(to));
+    finding.message = fmt::format("{} casts to {}", view.describe(cast->id), trace::short_dtype_name(to));
   }
   if (from != nullptr) {
     finding.message += fmt::format(": the largest value is {}, {} ends at {}.", number(from->stats.absmax),

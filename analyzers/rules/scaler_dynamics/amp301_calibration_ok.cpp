@@ -13,8 +13,9 @@ namespace {
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
   for (const SkipAnalysis& skips : context.skips()) {
-    const bool healthy = std::all_of(skips.skips.begin(), skips.skips.end(),
-                                     [&](const Skip& skip) { return skip.by_design() && view.skipped(skip.step); });
+    const bool healthy = std::all_of(skips.skips.begin(), skips.skips.end(), [&](const Skip& skip) {
+      return context.by_design(skip) && view.skipped(skip.step);
+    });
     if (skips.skips.empty() || skips.collapsed || !healthy) continue;
     const std::int64_t settling = skips.count(SkipKind::settling);
     const auto all = static_cast<std::int64_t>(skips.skips.size());

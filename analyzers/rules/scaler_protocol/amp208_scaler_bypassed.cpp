@@ -69,8 +69,14 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     }
     finding.evidence.emplace_back("optimizer", name);
     finding.evidence.emplace_back("nonfinite_steps", static_cast<double>(bypass.nonfinite_steps));
-    finding.proof += fmt::format("{}non-finite gradients applied in {}", finding.proof.empty() ? "" : " · ",
-                                 bypass.nonfinite_steps == 0 ? "no step" : plural(bypass.nonfinite_steps, "step"));
+    if (finding.proof.empty()) finding.proof = fmt::format("{} so far", plural(bypass.steps.count, "such step"));
+    if (const auto norm = view.gradient_norm(bypass.steps.first, optimizer); norm && !bypass.unscaled) {
+      finding.evidence.emplace_back("gradient_norm_applied", *norm);
+      finding.proof += fmt::format(" · gradient norm {}", number(*norm));
+    }
+    finding.proof += bypass.nonfinite_steps == 0
+                         ? std::string(" · none of them non-finite")
+                         : fmt::format(" · non-finite in {}", plural(bypass.nonfinite_steps, "step"));
     finding.fix = "scaler.step(optimizer); scaler.update()   instead of optimizer.step()";
     findings.push_back(std::move(finding));
   }
