@@ -1,8 +1,9 @@
 """Runs one program without and with ampscope and compares: its output and exit status must be the same at every level,
 and the report must say what the program's comments expect.
 
-    check_program.py [--levels auto,full] [--expect FILE | --rule CODE] NAME PROGRAM ARGUMENT...
+    check_program.py [--levels auto,full] [--expect FILE | --rule CODE] [--diagnosis] NAME PROGRAM ARGUMENT...
 
+--diagnosis leaves the comparison out and runs the program only with ampscope.
 --expect names another file to read the comments of; --rule stands for the comments of a program that is not Python (a
 rule that must stand first, or "quiet"). {save} in an argument stands for a file of weights, which must be equal bit for
 bit.
@@ -24,6 +25,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--levels")
     parser.add_argument("--expect", type=Path)
     parser.add_argument("--rule")
+    parser.add_argument("--diagnosis", action="store_true")
     parser.add_argument("name")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     return parser.parse_args()
@@ -54,18 +56,16 @@ def first_difference(one: str, other: str) -> str:
     return f"{len(one.splitlines())} lines without, {len(other.splitlines())} with"
 
 
-def check_level(header: Header, command: list[str], level: str, folder: Path, plain: harness.Ended) -> list[str]:
+def check_level(header: Header, command: list[str], level: str, folder: Path, plain: harness.Ended | None) -> list[str]:
     trace, weights = folder / f"{level}.ampscope", folder / f"{level}.pt"
     watched = harness.execute_watched(filled(command, weights), trace, folder, level=level, **header.environment)
     (folder / f"{level}.stderr").write_text(watched.stderr)
     wrong = []
-    if watched.status != plain.status:
-        wrong.append(
-            f"exit status {plain.status} without ampscope, {watched.status} with it:\n{watched.stderr[-2000:]}"
-        )
-    if watched.stdout != plain.stdout:
+    if watched.status != header.exit:
+        wrong.append(f"exit status {watched.status} where {header.exit} was expected:\n{watched.stderr[-2000:]}")
+    if plain and watched.stdout != plain.stdout:
         wrong.append("the output changed: " + first_difference(plain.stdout, watched.stdout))
-    if weights.exists() and not same_weights(folder / "plain.pt", weights):
+    if plain and weights.exists() and not same_weights(folder / "plain.pt", weights):
         wrong.append("the weights changed")
 
     traces = harness.traces_beside(trace)
@@ -73,7 +73,7 @@ def check_level(header: Header, command: list[str], level: str, folder: Path, pl
         names = ", ".join(path.name for path in traces) or "none"
         wrong.append(f"{header.traces} traces were expected, there are: {names}\n{watched.stderr[-2000:]}")
     if traces:
-        wrong += disagreements(header, harness.report(*traces), plain.stdout)
+        wrong += disagreements(header, harness.report(*traces), watched.stdout)
     return wrong
 
 
@@ -96,8 +96,10 @@ def main() -> int:
     if program.suffix == ".py":
         command = [harness.PYTHON, *(["-m", *header.launch] if header.launch else []), *command]
     folder = harness.fresh_folder(options.name)
-    plain = harness.execute(filled(command, folder / "plain.pt"), folder, **header.environment)
-    if plain.status != header.exit:
+    plain = None
+    if not options.diagnosis:
+        plain = harness.execute(filled(command, folder / "plain.pt"), folder, **header.environment)
+    if plain and plain.status != header.exit:
         print(f"without ampscope it ended with {plain.status}:\n{plain.stdout[-1000:]}{plain.stderr[-2000:]}")
         return 1
 
