@@ -51,10 +51,9 @@ TEST(AnnouncedCalls, OpenTheRangesOfPythonAndDoTheCall) {
   zero_grad(optimizer);
   EXPECT_FALSE(parameter.grad().defined());
 
-  EXPECT_THAT(ObservedRanges::names(),
-              ElementsAre("clip_grad_norm_", "clip_grad_value_", "Optimizer.step#SGD.step",
-                          "LRScheduler.step#StepLR.step", "LRScheduler.step#StepLR.step",
-                          "Optimizer.zero_grad#SGD.zero_grad"));
+  EXPECT_THAT(ObservedRanges::names(), ElementsAre("clip_grad_norm_", "clip_grad_value_", "Optimizer.step#SGD.step",
+                                                   "LRScheduler.step#StepLR.step", "LRScheduler.step#StepLR.step",
+                                                   "Optimizer.zero_grad#SGD.zero_grad"));
 }
 
 TEST(AnnouncedCalls, OptimizerStepPassesAClosureOn) {
