@@ -309,10 +309,14 @@ void add_gradient_norm(Session& session, double sum_squares) {
   session.protocol.gradient_norm_known = true;
 }
 
-void loss_scaled(Session& session, ThreadState& thread, std::int64_t site, const void* scale_tensor) {
+void loss_scaled(Session& session, ThreadState& thread, std::int64_t site, const void* scale_tensor, double scale) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   p.scaler_in_use = true;
+  if (std::isfinite(scale)) {
+    p.scale = scale;
+    p.scale_known = true;
+  }
   std::int64_t scaler = trace::none;
   if (scale_tensor) {
     const auto known = p.scaler_by_scale_tensor.find(scale_tensor);
@@ -347,7 +351,8 @@ void backward_ends(Session& session, ThreadState& thread) {
   if (thread.backward_stale_nonfinite) flags |= flag::stale_nonfinite;
   p.ledger.amend(EventKind::backward, flags, thread.backward_optimizers);
   if (thread.backward_accumulated) {
-    if (thread.has_pending_loss) {
+    // On a device the scale is read only when the scaler itself reads it: losses before that are not known.
+    if (thread.has_pending_loss && (p.scale_known || !thread.backward_scaled)) {
       const double scale = thread.backward_scaled ? p.scale : 1;
       session.recorder.series(*thread.lane, record::Series::loss, trace::none, p.ledger.step(),
                               thread.pending_loss / scale);
@@ -392,6 +397,7 @@ void gradients_unscaled(Session& session, ThreadState& thread, std::int64_t opti
   end_step_if_repeated(session, thread, optimizer);
   p.scaler_in_use = true;
   p.scale = scale;
+  p.scale_known = true;
   if (found_inf) mark_bad(session);
   // One call per device and type; the ledger wants one event an optimizer.
   if (!p.ledger.events().empty()) {
@@ -436,6 +442,7 @@ void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate up
   update.scaler = id;
   update.step = p.ledger.step();
   p.scale = static_cast<double>(update.scale_after);
+  p.scale_known = true;
   session.recorder.scaler_update(*thread.lane, update);
   // The optimizers whose gradients were unscaled with a non-finite result and that did not step have been skipped.
   const std::vector<trace::ProtocolEvent> events = p.ledger.events();

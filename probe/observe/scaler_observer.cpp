@@ -143,7 +143,8 @@ void note_loss_scaling(Session& session, ThreadState& thread, const Frame& frame
   };
   if (!may_be_scale(factor)) factor = tensor_impl(inputs, 0);
   const bool is_factor = may_be_scale(factor);
-  loss_scaled(session, thread, frame.site->id, is_factor ? address_of(*factor) : nullptr);
+  loss_scaled(session, thread, frame.site->id, is_factor ? address_of(*factor) : nullptr,
+              is_factor ? scalar_of(*factor) : std::numeric_limits<double>::quiet_NaN());
 }
 
 void note_scale_assignment(Session& session, ThreadState& thread, const Frame& frame,

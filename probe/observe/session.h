@@ -70,6 +70,7 @@ struct Protocol {
   std::atomic<bool> parameters_written_hint{false};  ///< the same, to be asked without the lock
   bool optimizer_seen = false;
   double scale = 1;  ///< current loss scale as far as known
+  bool scale_known = false;
   /// By parameter id. Weak: a parameter lives as long as the program wants.
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> variables;
   std::vector<std::int64_t> fresh_gradients;  ///< parameters that received gradients nobody has looked at since
