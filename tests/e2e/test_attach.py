@@ -17,10 +17,16 @@ from harness import PYTHON
 class StartTest(AttachCase):
     def test_script(self):
         self.write("train.py", training())
-        self.unchanged(PYTHON, "train.py")
+        printed = self.unchanged(PYTHON, "train.py").stdout
         report = self.assert_one_trace()
         self.assertEqual([PYTHON, "train.py"], report["run"]["command"])
         self.assertEqual(0, report["run"]["exit_status"])
+        # The losses that the program itself prints, from the first step on and not times the loss scale.
+        [loss] = [series["points"] for series in report["series"] if series["name"] == "loss"]
+        self.assertEqual(
+            {int(step): float.fromhex(value) for step, value in map(str.split, printed.splitlines())},
+            {point["first_step"]: point["mean"] for point in loss},
+        )
 
     def test_module_of_a_package(self):
         self.write("recipes/__init__.py", "")
