@@ -140,6 +140,7 @@ struct Optimizer {
   bool fused = false;                      ///< takes found_inf itself, so its step runs even when the scaler skips
   SourceLine source;                       ///< where its step is called
   std::map<std::string, double> settings;  ///< lr, eps, betas, weight_decay as first seen
+  bool restored = false;                   ///< the program loaded the state of an earlier run into it
 };
 
 struct Scaler {
@@ -148,6 +149,8 @@ struct Scaler {
       implementation;  ///< "torch.amp.GradScaler", "ampscope::GradScaler", a subclass's name, or "aten" if unknown
   SourceLine source;   ///< where update is called
   bool enabled = true;
+  SourceLine created;     ///< where it was made, if that was seen
+  bool restored = false;  ///< the program loaded the state of an earlier one into it
 };
 
 /// What the program did with its training protocol, in order. A step is a sequence of these.
@@ -155,7 +158,8 @@ enum class EventKind : std::uint8_t {
   scale_loss,       ///< a loss was multiplied by the loss scale; object = scaler
   backward,         ///< one backward pass (a micro-batch); see flags
   unscale,          ///< gradients of one optimizer were divided by the scale; object = optimizer
-  gradient_read,    ///< gradients were read outside backward (norm, isfinite, histogram); site says by what
+  gradient_read,    ///< gradients were read outside backward (norm, isfinite, histogram); site says by what, object =
+                    ///< optimizer where it is known
   gradient_write,   ///< gradients were changed in place outside backward and outside unscale (clip, mul, clamp)
   gradient_clear,   ///< zero_grad; object = optimizer or none
   optimizer_step,   ///< an optimizer changed its parameters; object = optimizer
@@ -164,6 +168,8 @@ enum class EventKind : std::uint8_t {
   schedule_step,    ///< a learning-rate schedule advanced; object = schedule
   parameter_write,  ///< parameters were changed in place by no optimizer that is known (update by hand, EMA swap)
   scale_read,       ///< the program read the scale (get_scale); object = scaler
+  loss_read,        ///< a loss that is multiplied by the scale was read outside backward; site says by what
+  refusal,          ///< the scaler threw; flags say why, object = optimizer where it is of one
 };
 
 namespace event_flag {
@@ -179,6 +185,22 @@ inline constexpr std::uint32_t fused = 1U << 8;           ///< optimizer_step: t
 inline constexpr std::uint32_t gradients_only = 1U << 9;  ///< backward: autograd.grad; nothing is accumulated in .grad
 inline constexpr std::uint32_t nonfinite_gradients = 1U << 10;  ///< optimizer_step: gradients applied were non-finite
 inline constexpr std::uint32_t stale_nonfinite = 1U << 11;      ///< backward: .grad held non-finite values before it
+inline constexpr std::uint32_t added = 1U << 12;  ///< backward: it added to gradients that were there; see `added`
+inline constexpr std::uint32_t given_gradient = 1U << 13;    ///< backward: began with a gradient that the program gave
+inline constexpr std::uint32_t inside_step = 1U << 14;       ///< backward: run by an optimizer's step, as its closure
+inline constexpr std::uint32_t by_inverse_scale = 1U << 15;  ///< read, write: multiplied by 1 / scale by the program
+inline constexpr std::uint32_t replaced = 1U << 16;  ///< unscale: of gradients that no backward pass made as they are
+inline constexpr std::uint32_t fresh_nonfinite = 1U << 17;  ///< backward: its own gradients were non-finite
+inline constexpr std::uint32_t to_number = 1U << 18;        ///< loss_read: by item() or the like
+// refusal: what the scaler said.
+inline constexpr std::uint32_t unscaled_twice = 1U << 20;     ///< unscale_ had been called since the last update
+inline constexpr std::uint32_t stepped_twice = 1U << 21;      ///< step had been called since the last update
+inline constexpr std::uint32_t unscaled_late = 1U << 22;      ///< unscale_ after step
+inline constexpr std::uint32_t half_gradients = 1U << 23;     ///< gradients in fp16
+inline constexpr std::uint32_t no_gradients = 1U << 24;       ///< step: the optimizer has no gradients
+inline constexpr std::uint32_t nothing_to_update = 1U << 25;  ///< update: nothing was unscaled since the last one
+inline constexpr std::uint32_t never_scaled = 1U << 26;       ///< no loss has been scaled yet
+inline constexpr std::uint32_t needs_closure = 1U << 27;  ///< a closure was given, or the optimizer cannot do without
 }  // namespace event_flag
 
 struct ProtocolEvent {
@@ -187,6 +209,7 @@ struct ProtocolEvent {
   std::int64_t site = none;    ///< where, if a site is known; for a backward: the op whose result it starts from
   std::uint32_t flags = 0;
   std::uint64_t optimizers = 0;  ///< backward: bit i set when parameters of optimizer i (i < 64) received gradients
+  std::uint64_t added = 0;       ///< backward: bit i set when some of those had gradients already
   friend bool operator==(const ProtocolEvent&, const ProtocolEvent&) = default;
 };
 

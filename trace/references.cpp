@@ -40,14 +40,16 @@ class Resolver {
       case EventKind::gradient_clear:
       case EventKind::optimizer_step:
       case EventKind::optimizer_skip:
+      case EventKind::gradient_read:
+      case EventKind::gradient_write:
+      case EventKind::refusal:
         optimizer(event.object);
         break;
       case EventKind::schedule_step:
         schedule(event.object);
         break;
       case EventKind::backward:
-      case EventKind::gradient_read:
-      case EventKind::gradient_write:
+      case EventKind::loss_read:
       case EventKind::parameter_write:
         break;
     }

@@ -68,7 +68,7 @@ struct EnumTraits<OriginKind> {
 inline constexpr EventKind unknown_event = static_cast<EventKind>(255);
 template <>
 struct EnumTraits<EventKind> {
-  static constexpr EventKind last = EventKind::scale_read;
+  static constexpr EventKind last = EventKind::refusal;
   static constexpr EventKind unknown = unknown_event;
 };
 
@@ -243,6 +243,7 @@ struct Fields<Optimizer> : Known {
     v("fused", &Optimizer::fused);
     v("source", &Optimizer::source);
     v("settings", &Optimizer::settings);
+    v("restored", &Optimizer::restored);
   }
 };
 
@@ -255,6 +256,8 @@ struct Fields<Scaler> : Known {
     v("implementation", &Scaler::implementation);
     v("source", &Scaler::source);
     v("enabled", &Scaler::enabled);
+    v("created", &Scaler::created);
+    v("restored", &Scaler::restored);
   }
 };
 
@@ -267,6 +270,7 @@ struct Fields<ProtocolEvent> : Known {
     v("site", &ProtocolEvent::site, Range::id);
     v("flags", &ProtocolEvent::flags);
     v("optimizers", &ProtocolEvent::optimizers);
+    v("added", &ProtocolEvent::added);
   }
 };
 

@@ -35,6 +35,27 @@ void note_outcome(const TraceView& view, ProtocolState& state, std::int64_t opti
   }
 }
 
+/// A backward pass has reached the gradients of an optimizer: they are new, or added to those that were there.
+void add_pass(const ProtocolEvent& event, std::size_t optimizer, bool certain, GradientState& gradients) {
+  const bool names_optimizers = event.optimizers != 0;
+  const bool added =
+      (event.flags & event_flag::added) != 0 && (!names_optimizers || (event.added >> optimizer & 1U) != 0);
+  const GradientState old = added && gradients.present ? gradients : GradientState{};
+  gradients = {};
+  gradients.present = true;
+  gradients.certain = certain;
+  gradients.scaled = (event.flags & event_flag::scaled) != 0;
+  const bool given = (event.flags & event_flag::given_gradient) != 0;
+  gradients.plain = old.plain || (!gradients.scaled && !given);
+  gradients.any_scaled = old.any_scaled || gradients.scaled;
+  gradients.mixed = old.mixed || (old.unscaled && !old.used);
+  gradients.across_update = old.across_update || (old.updated && !old.used);
+  gradients.used = old.used;
+  gradients.inside_step = (event.flags & event_flag::inside_step) != 0;
+  gradients.passes = static_cast<std::uint8_t>(std::min(old.passes + 1, 255));
+  gradients.unscale_site = old.unscale_site;
+}
+
 void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& state) {
   switch (event.kind) {
     case EventKind::backward:
@@ -43,15 +64,13 @@ void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& sta
         const bool named = (event.optimizers >> i & 1U) != 0;
         const bool possible = event.optimizers == 0 && i < view.trace().optimizers.size();
         if (!named && !possible) continue;
-        state.optimizers[i] = {};
-        state.optimizers[i].present = true;
-        state.optimizers[i].certain = named || view.trace().optimizers.size() == 1;
-        state.optimizers[i].scaled = (event.flags & event_flag::scaled) != 0;
+        add_pass(event, i, named || view.trace().optimizers.size() == 1, state.optimizers[i]);
       }
       break;
     case EventKind::unscale:
       for_objects(state, event.object, [&](GradientState& gradients) {
         gradients.unscaled = true;
+        gradients.unscale_site = event.site;
         gradients.found_inf = (event.flags & event_flag::found_inf) != 0;
       });
       break;
@@ -62,16 +81,21 @@ void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& sta
       break;
     }
     case EventKind::gradient_write:
-      for_objects(state, event.object, [](GradientState& gradients) { gradients.written = true; });
+      for_objects(state, event.object, [&](GradientState& gradients) {
+        gradients.written = true;
+        if ((event.flags & event_flag::by_inverse_scale) != 0) gradients.divided = true;
+      });
       break;
     case EventKind::gradient_clear:
       for_objects(state, event.object, [](GradientState& gradients) { gradients = {}; });
       break;
     case EventKind::optimizer_step:
       note_outcome(view, state, event.object, true);
+      for_objects(state, event.object, [](GradientState& gradients) { gradients.used = true; });
       break;
     case EventKind::optimizer_skip:
       note_outcome(view, state, event.object, false);
+      for_objects(state, event.object, [](GradientState& gradients) { gradients.used = true; });
       break;
     case EventKind::schedule_step:
       if (event.object >= 0 && event.object < static_cast<std::int64_t>(state.schedules.size())) {
@@ -81,8 +105,12 @@ void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& sta
     case EventKind::scale_read:
       for_objects(state, trace::none, [](GradientState& gradients) { gradients.scale_read = true; });
       break;
-    case EventKind::scale_loss:
     case EventKind::scaler_update:
+      for_objects(state, trace::none, [](GradientState& gradients) { gradients.updated = true; });
+      break;
+    case EventKind::scale_loss:
+    case EventKind::loss_read:
+    case EventKind::refusal:
     case EventKind::parameter_write:
       break;
   }
@@ -101,6 +129,11 @@ void walk_step(const TraceView& view, const StepSpan& steps, std::span<const Pro
 const GradientState& ProtocolState::of(std::int64_t optimizer) const noexcept {
   static const GradientState absent;
   return valid(optimizer) ? optimizers[static_cast<std::size_t>(optimizer)] : absent;
+}
+
+std::string optimizer_name(const TraceView& view, std::int64_t optimizer) {
+  const trace::Optimizer* const known = view.optimizer(optimizer);
+  return known != nullptr && !known->name.empty() ? known->name : "the optimizer";
 }
 
 void extend(StepSpan& span, const StepSpan& more) noexcept {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "analyzers/core/finding.h"
@@ -20,11 +21,21 @@ struct GradientState {
   bool certain = false;  ///< that pass is known to have reached them: until an optimizer's parameters are known, in the
                          ///< first step, every optimizer may have been reached
   bool scaled = false;   ///< the last such pass started from a scaled loss
-  bool unscaled = false;    ///< GradScaler divided them since
-  bool scale_read = false;  ///< the program read the scale since: it may divide by itself
-  bool norm_read = false;   ///< their norm was taken since
-  bool written = false;     ///< they were changed in place since
-  bool found_inf = false;   ///< unscaling found non-finite values in them
+  bool unscaled = false;                    ///< GradScaler divided them since
+  bool scale_read = false;                  ///< the program read the scale since: it may divide by itself
+  bool norm_read = false;                   ///< their norm was taken since
+  bool written = false;                     ///< they were changed in place since
+  bool found_inf = false;                   ///< unscaling found non-finite values in them
+  bool divided = false;                     ///< the program multiplied them by 1 / scale since
+  bool updated = false;                     ///< the scaler was updated since
+  bool mixed = false;                       ///< some were unscaled before others were added to them
+  bool plain = false;                       ///< some came from a loss that is not multiplied by the scale
+  bool any_scaled = false;                  ///< some came from one that is
+  bool across_update = false;               ///< some were added after an update to others from before it
+  bool used = false;                        ///< an optimizer step was taken or skipped with them
+  bool inside_step = false;                 ///< the last pass was run by the optimizer's step itself
+  std::uint8_t passes = 0;                  ///< backward passes added up in them, at most 255
+  std::int64_t unscale_site = trace::none;  ///< of the last unscaling, also when a pass has been added since
   friend bool operator==(const GradientState&, const GradientState&) = default;
 };
 
@@ -42,6 +53,9 @@ struct ProtocolState {
 
   [[nodiscard]] const GradientState& of(std::int64_t optimizer) const noexcept;
 };
+
+/// Class of an optimizer, or "the optimizer".
+[[nodiscard]] std::string optimizer_name(const TraceView& view, std::int64_t optimizer);
 
 /// Adds the steps of `more` to `span`, in the order in which walk_protocol gives them; an empty span (count 0) becomes
 /// `more`.

@@ -266,7 +266,7 @@ std::span<const trace::ProtocolEvent> TraceView::events(std::int64_t step) const
 }
 
 void TraceView::index_steps() {
-  event_counts_.assign(static_cast<std::size_t>(EventKind::scale_read) + 1, 0);
+  event_counts_.assign(static_cast<std::size_t>(EventKind::refusal) + 1, 0);
   std::set<std::int64_t> losses;
   std::set<std::int64_t> scaling;
   std::set<std::int64_t> skipped;

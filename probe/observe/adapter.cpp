@@ -99,6 +99,24 @@ void ampscope_note_scale_read(uintptr_t scaler) {
   with_thread([&](Session& current, ThreadState&) { scale_read(current, scaler); });
 }
 
+void ampscope_note_scaler_made(uintptr_t scaler) {
+  with_thread([&](Session& current, ThreadState&) { scaler_made(current, scaler); });
+}
+
+void ampscope_note_scaler_restored(uintptr_t scaler) {
+  with_thread([&](Session& current, ThreadState&) { scaler_restored(current, scaler); });
+}
+
+void ampscope_note_optimizer_restored(uintptr_t optimizer) {
+  with_thread([&](Session& current, ThreadState&) { optimizer_restored(current, optimizer); });
+}
+
+void ampscope_note_scaler_refusal(uintptr_t optimizer, const char* class_name, uint32_t reason) {
+  with_thread([&](Session& current, ThreadState& thread) {
+    note_refusal(current, thread, optimizer, class_name ? class_name : "", reason);
+  });
+}
+
 void ampscope_note_parameter(uintptr_t tensor, uintptr_t data, const char* name, const char* module,
                              const char* module_class) {
   with_thread([&](Session& current, ThreadState&) {

@@ -35,13 +35,21 @@ void start_accumulate(Session& session, ThreadState& thread, Frame& frame, const
   frame.variable = variable.unsafeGetTensorImpl();
   const std::int64_t parameter = parameter_of(session, *frame.variable);
   frame.optimizer = parameter;  // Until the end: the parameter whose gradient address is noted then.
+  const at::Tensor& before = variable.grad();
+  frame.adds_gradient = before.defined();
+  if (frame.adds_gradient) thread.backward_flags |= trace::event_flag::added;
   if (!session.looks_at_gradients()) return;
   const auto inputs = function.inputs();
   if (inputs.empty() || !inputs[0].isTensor() || !inputs[0].toTensor().defined()) return;
   const at::Tensor& gradient = inputs[0].toTensor();
+  // What stands in .grad was fine unless the running step or the one before went wrong.
+  const bool doubtful = session.bad_step.load(std::memory_order_relaxed) + 1 >= session.step.load() &&
+                        session.bad_steps.load(std::memory_order_relaxed) > 0;
+  if (frame.adds_gradient && doubtful && is_nonfinite(before)) {
+    thread.backward_flags |= trace::event_flag::stale_nonfinite;
+  }
   if (is_nonfinite(gradient)) {
-    const at::Tensor& before = accumulate->variable.grad();
-    if (before.defined() && is_nonfinite(before)) thread.backward_stale_nonfinite = true;
+    thread.backward_flags |= trace::event_flag::fresh_nonfinite;
     nonfinite_gradient(session, thread, parameter, gradient);
   }
 }
@@ -70,7 +78,10 @@ void start_node(Session& session, ThreadState& thread, Frame& frame, const at::R
     thread.in_backward = true;
     thread.backward_scaled = false;
     thread.backward_accumulated = false;
-    thread.backward_stale_nonfinite = false;
+    thread.backward_flags = thread.root_gradient_made ? 0U : trace::event_flag::given_gradient;
+    if (thread.optimizer_ranges > 0) thread.backward_flags |= trace::event_flag::inside_step;
+    thread.root_gradient_made = false;
+    thread.backward_added = 0;
     thread.backward_optimizers = 0;
     thread.backward_dtype = trace::DType::unknown;
     thread.backward_root_pending = false;
@@ -114,7 +125,10 @@ void end_node(Session& session, ThreadState& thread, Frame& frame) {
       }
     }
     const std::int64_t optimizer = owner_of(session, frame.optimizer);
-    if (optimizer >= 0 && optimizer < 64) thread.backward_optimizers |= std::uint64_t{1} << optimizer;
+    if (optimizer >= 0 && optimizer < 64) {
+      thread.backward_optimizers |= std::uint64_t{1} << optimizer;
+      if (frame.adds_gradient) thread.backward_added |= std::uint64_t{1} << optimizer;
+    }
   }
   if (!frame.site) return;
   frame.site->counters->count_call(session.step.load(std::memory_order_relaxed), 0, 0);

@@ -205,6 +205,7 @@ constexpr auto uninitialised = std::to_array<string_view>({
 });
 
 constexpr auto constants = std::to_array<string_view>({
+    "_foreach_zero",
     "arange",
     "eye",
     "fill",
@@ -344,6 +345,7 @@ Meaning meaning_of(string_view name) {
   if (name == "aten::_amp_update_scale_") return Meaning::update_scale;
   if (name == "aten::ones_like") return Meaning::ones_like;
   if (name == "aten::mul" || name == "aten::mul_") return Meaning::multiply;
+  if (name == "aten::item" || name == "aten::_local_scalar_dense") return Meaning::host_read;
   if (starts_with(name, "autograd::engine::evaluate_function")) return Meaning::evaluate_function;
   if (starts_with(name, "Optimizer.step#")) return Meaning::optimizer_range;
   if (starts_with(name, "Optimizer.zero_grad#")) return Meaning::zero_grad_range;

@@ -33,6 +33,7 @@ enum class Meaning : std::uint8_t {
   scaler_range,    ///< "GradScaler.…" announced by a C++ program
   schedule_range,  ///< "LRScheduler.step#…" announced by a C++ program
   clip_range,
+  host_read,  ///< item(): a value becomes a number of the program's
 };
 
 struct OpInfo {

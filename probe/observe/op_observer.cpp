@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
@@ -109,9 +110,58 @@ void leave(ThreadState& thread, Frame& frame) noexcept {
   frame.keeps_inputs = false;
 }
 
+/// What an op multiplies its first argument by; NaN when it does something else, or by no single number.
+double factor_of(const OpInfo& op, Inputs inputs) {
+  const bool multiplies = op.name == "aten::mul" || op.name == "aten::mul_" || op.name == "aten::_foreach_mul" ||
+                          op.name == "aten::_foreach_mul_";
+  const bool divides = op.name == "aten::div" || op.name == "aten::div_" || op.name == "aten::_foreach_div" ||
+                       op.name == "aten::_foreach_div_";
+  double value = std::numeric_limits<double>::quiet_NaN();
+  if ((!multiplies && !divides) || inputs.size() < 2) return value;
+  if (const at::Tensor* tensor = tensor_of(inputs[1])) {
+    const c10::TensorImpl& impl = *tensor->unsafeGetTensorImpl();
+    // A number of the program's comes as a tensor that stands for it.
+    if ((impl.is_wrapped_number() || readable(impl)) && impl.numel() == 1) value = scalar_of(impl);
+  } else if (inputs[1].isDouble()) {
+    value = inputs[1].toDouble();
+  } else if (inputs[1].isInt()) {
+    value = static_cast<double>(inputs[1].toInt());
+  }
+  return divides ? 1 / value : value;
+}
+
+/// A loss times the scale, used outside backward: the program logs it.
+void note_loss_read(Session& session, ThreadState& thread, const Frame& frame, Inputs inputs) {
+  if (frame.op->values == Values::views || inputs.empty()) return;
+  const at::Tensor* tensor = first_tensor(inputs[0]);
+  if (!tensor) return;
+  const c10::TensorImpl& impl = *tensor->unsafeGetTensorImpl();
+  if (impl.numel() != 1 || !frame.site) return;
+  const ProducerTable::Entry made = session.producers.find(address_of(impl));
+  if (!made.known || made.thread != thread.slot) return;
+  const SiteState* const maker = site_by_id(session, made.site);
+  if (!maker || !maker->scales_loss) return;
+  const bool to_number = frame.op->meaning == Meaning::host_read;
+  const double factor = factor_of(*frame.op, inputs);
+  // What takes part in autograd makes the loss that backward starts from, unless it takes the scale out again.
+  const bool differentiable = impl.requires_grad() && c10::GradMode::is_enabled();
+  if (to_number || !differentiable || std::isfinite(factor)) {
+    loss_read(session, thread, frame.site->id, to_number, factor);
+  }
+}
+
 /// Outside backward and the optimizers, ops on gradients are the program's own: it clips, logs or checks them.
 void note_gradient_access(Session& session, ThreadState& thread, const Frame& frame, Inputs inputs) {
-  if (!frame.site || frame.phase == trace::Phase::backward || frame.phase == trace::Phase::optimizer) return;
+  if (!frame.site || frame.phase == trace::Phase::backward) return;
+  if (frame.phase == trace::Phase::optimizer) {
+    // zero_grad that fills with zeros tells by that whose gradients it clears.
+    const bool clears = frame.op->mutates_first && frame.op->values == Values::constant && !inputs.empty();
+    const at::Tensor* cleared = clears && thread.cleared_optimizer < 0 ? first_tensor(inputs[0]) : nullptr;
+    if (cleared) {
+      thread.cleared_optimizer = owner_of(session, gradient_at(session, address_of(*cleared->unsafeGetTensorImpl())));
+    }
+    return;
+  }
   if (frame.op->values == Values::views || frame.op->meaning == Meaning::unscale) return;
   if (thread.depth > 1 && thread.frames[thread.depth - 2].kind == FrameKind::op &&
       !thread.frames[thread.depth - 2].python_inside) {
@@ -119,12 +169,16 @@ void note_gradient_access(Session& session, ThreadState& thread, const Frame& fr
   }
   for (std::size_t i = 0; i < std::min<std::size_t>(inputs.size(), 4); ++i) {
     const at::Tensor* tensor = first_tensor(inputs[i]);
-    if (!tensor || gradient_at(session, address_of(*tensor->unsafeGetTensorImpl())) < 0) continue;
+    const std::int64_t parameter =
+        tensor ? gradient_at(session, address_of(*tensor->unsafeGetTensorImpl())) : trace::none;
+    if (parameter < 0) continue;
+    const std::int64_t optimizer = owner_of(session, parameter);
     const bool writes = frame.op->mutates_first && i == 0;
     if (writes && frame.op->values == Values::constant) {
-      gradients_cleared(session, thread, frame.site->id);  // zero_, fill_
+      gradients_cleared(session, thread, frame.site->id, optimizer);  // zero_, fill_
     } else {
-      gradients_touched(session, thread, frame.site->id, writes);
+      const double factor = i == 0 ? factor_of(*frame.op, inputs) : std::numeric_limits<double>::quiet_NaN();
+      gradients_touched(session, thread, frame.site->id, optimizer, writes, factor);
     }
     return;
   }
@@ -171,6 +225,7 @@ void start_range(Session& session, ThreadState& thread, Frame& frame) {
     frame.phase = trace::Phase::data;
   } else {
     frame.phase = trace::Phase::optimizer;
+    thread.cleared_optimizer = trace::none;
   }
   frame.site = resolve_outer(session, thread, frame, key_of(frame, {}), {});
 }
@@ -181,7 +236,7 @@ void end_range(Session& session, ThreadState& thread, Frame& frame) {
       optimizer_range_ends(session, thread, frame);
       break;
     case Meaning::zero_grad_range:
-      gradients_cleared(session, thread, frame.site ? frame.site->id : trace::none);
+      gradients_cleared(session, thread, frame.site ? frame.site->id : trace::none, thread.cleared_optimizer);
       break;
     case Meaning::scaler_range:
       thread.scaler_range = nullptr;
@@ -313,6 +368,9 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   }
   if (!thread.in_backward) note_gradient_access(session, thread, frame, inputs);
   if (frame.op->mutates_first) note_parameter_write(session, thread, frame, inputs);
+  if (called_by_user && !thread.in_backward && session.protocol.scales.load(std::memory_order_relaxed)) {
+    note_loss_read(session, thread, frame, inputs);
+  }
 
   if (thread.optimizer_ranges > 0 && frame.op->name.starts_with("aten::_fused_")) {
     note_fused_kernel(thread, frame, inputs);
@@ -325,7 +383,11 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
       start_update(session, frame, inputs);
       break;
     case Meaning::ones_like:
-      if (called_by_user && !inputs.empty()) note_loss(session, thread, inputs[0]);
+      if (called_by_user && !inputs.empty()) {
+        const at::Tensor* root = tensor_of(inputs[0]);
+        thread.root_gradient_made |= root && root->requires_grad();
+        note_loss(session, thread, inputs[0]);
+      }
       break;
     case Meaning::multiply:
       note_loss_scaling(session, thread, frame, inputs);
@@ -533,6 +595,7 @@ void on_start(const at::RecordFunction& function) {
   frame.node_grad_mode = false;
   frame.input_was_nonfinite = false;
   frame.variable = nullptr;
+  frame.adds_gradient = false;
   frame.optimizer = trace::none;
   frame.start_clock = thread.clock++;
   frame.start_ticks = timed || frame.op->meaning == Meaning::hidden_region ? ticks() : 0;

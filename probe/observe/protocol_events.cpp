@@ -164,6 +164,17 @@ std::int64_t element_count(const c10::TensorImpl& tensor) {
   return tensor.has_symbolic_sizes_strides() ? 0 : tensor.numel();
 }
 
+void set_scale(Protocol& p, double scale) {
+  p.scale = scale;
+  p.scale_known = true;
+  p.scales.store(scale != 1, std::memory_order_relaxed);
+}
+
+/// Whether a factor is the inverse of the loss scale, up to rounding.
+bool undoes(const Protocol& p, double factor) {
+  return p.scale != 1 && std::abs(factor * p.scale - 1) < 1e-5;
+}
+
 std::uint32_t autocast_flags(bool autocast, trace::DType dtype) {
   if (!autocast) return 0;
   std::uint32_t flags = flag::autocast;
@@ -313,10 +324,7 @@ void loss_scaled(Session& session, ThreadState& thread, std::int64_t site, const
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   p.scaler_in_use = true;
-  if (std::isfinite(scale)) {
-    p.scale = scale;
-    p.scale_known = true;
-  }
+  if (std::isfinite(scale)) set_scale(p, scale);
   std::int64_t scaler = trace::none;
   if (scale_tensor) {
     const auto known = p.scaler_by_scale_tensor.find(scale_tensor);
@@ -345,11 +353,10 @@ void backward_begins(Session& session, ThreadState& thread, std::int64_t root_si
 void backward_ends(Session& session, ThreadState& thread) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
-  std::uint32_t flags = 0;
+  std::uint32_t flags = thread.backward_flags;
   if (thread.backward_scaled) flags |= flag::scaled;
   if (!thread.backward_accumulated) flags |= flag::gradients_only;
-  if (thread.backward_stale_nonfinite) flags |= flag::stale_nonfinite;
-  p.ledger.amend(EventKind::backward, flags, thread.backward_optimizers);
+  p.ledger.amend(EventKind::backward, flags, thread.backward_optimizers, thread.backward_added);
   if (thread.backward_accumulated) {
     // On a device the scale is read only when the scaler itself reads it: losses before that are not known.
     if (thread.has_pending_loss && (p.scale_known || !thread.backward_scaled)) {
@@ -380,7 +387,13 @@ std::int64_t optimizer_owning(Session& session, std::int64_t parameter, std::uin
       id = trace::none;
     }
   }
-  if (id < 0) id = new_optimizer(session, class_name);
+  if (id < 0) {
+    id = new_optimizer(session, class_name);
+    if (object && p.optimizers_restored.erase(object) > 0) {
+      p.optimizers[static_cast<std::size_t>(id)].restored = true;
+      session.recorder.define(p.optimizers[static_cast<std::size_t>(id)]);
+    }
+  }
   if (object) p.optimizer_by_object[object] = id;
   complete_optimizer(session, id, class_name, false, std::numeric_limits<double>::quiet_NaN(), trace::none);
   if (parameter >= 0 && p.parameters[static_cast<std::size_t>(parameter)].optimizer != id) {
@@ -391,13 +404,12 @@ std::int64_t optimizer_owning(Session& session, std::int64_t parameter, std::uin
 }
 
 void gradients_unscaled(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site, double scale,
-                        bool found_inf) {
+                        bool found_inf, bool replaced) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   end_step_if_repeated(session, thread, optimizer);
   p.scaler_in_use = true;
-  p.scale = scale;
-  p.scale_known = true;
+  set_scale(p, scale);
   if (found_inf) mark_bad(session);
   // One call per device and type; the ledger wants one event an optimizer.
   if (!p.ledger.events().empty()) {
@@ -409,6 +421,7 @@ void gradients_unscaled(Session& session, ThreadState& thread, std::int64_t opti
   }
   trace::ProtocolEvent event{.kind = EventKind::unscale, .object = optimizer, .site = site};
   if (found_inf) event.flags |= flag::found_inf;
+  if (replaced) event.flags |= flag::replaced;
   add_event(session, thread, event);
 }
 
@@ -429,7 +442,14 @@ void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate up
     if (!told_otherwise) id = by_tensor->second;
   }
   if (id < 0) id = new_scaler(session, implementation);
-  if (object) p.scaler_by_object[object] = id;
+  if (object && p.scaler_by_object.emplace(object, id).second) {
+    // Its construction was told under the object's identity, before anything else was known of it.
+    if (const auto made = p.scalers_made.find(object); made != p.scalers_made.end()) {
+      p.scalers[static_cast<std::size_t>(id)].created = made->second.created;
+      p.scalers[static_cast<std::size_t>(id)].restored = made->second.restored;
+      session.recorder.define(p.scalers[static_cast<std::size_t>(id)]);
+    }
+  }
   trace::Scaler& scaler = p.scalers[static_cast<std::size_t>(id)];
   const auto source = p.sources_by_site.find(site);
   if (scaler.implementation.empty() || (!scaler.source.known() && source != p.sources_by_site.end())) {
@@ -441,8 +461,7 @@ void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate up
   session.scale_tensors.put(scale_tensor, id, 1);
   update.scaler = id;
   update.step = p.ledger.step();
-  p.scale = static_cast<double>(update.scale_after);
-  p.scale_known = true;
+  set_scale(p, static_cast<double>(update.scale_after));
   session.recorder.scaler_update(*thread.lane, update);
   // The optimizers whose gradients were unscaled with a non-finite result and that did not step have been skipped.
   const std::vector<trace::ProtocolEvent> events = p.ledger.events();
@@ -461,22 +480,35 @@ void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate up
   if (!p.explicit_steps) end_step(session, thread);
 }
 
-void gradients_touched(Session& session, ThreadState& thread, std::int64_t site, bool written) {
+void gradients_touched(Session& session, ThreadState& thread, std::int64_t site, std::int64_t optimizer, bool written,
+                       double factor) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
-  trace::ProtocolEvent event{.kind = written ? EventKind::gradient_write : EventKind::gradient_read, .site = site};
+  trace::ProtocolEvent event{
+      .kind = written ? EventKind::gradient_write : EventKind::gradient_read, .object = optimizer, .site = site};
   // Scaled: the latest backward pass was of a scaled loss and nothing has unscaled since.
   for (const trace::ProtocolEvent& earlier : p.ledger.events()) {
     if (earlier.kind == EventKind::backward && (earlier.flags & flag::scaled)) event.flags |= flag::scaled;
-    if (earlier.kind == EventKind::unscale) event.flags &= ~flag::scaled;
+    const bool concerns = optimizer < 0 || earlier.object < 0 || earlier.object == optimizer;
+    if (earlier.kind == EventKind::unscale && concerns) event.flags &= ~flag::scaled;
   }
+  if (undoes(p, factor)) event.flags |= flag::by_inverse_scale;
   add_event(session, thread, event);
 }
 
-void gradients_cleared(Session& session, ThreadState& thread, std::int64_t site) {
+void loss_read(Session& session, ThreadState& thread, std::int64_t site, bool to_number, double factor) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
-  add_event(session, thread, {.kind = EventKind::gradient_clear, .site = site});
+  trace::ProtocolEvent event{.kind = EventKind::loss_read, .site = site};
+  if (to_number) event.flags |= flag::to_number;
+  if (undoes(p, factor)) event.flags |= flag::by_inverse_scale;
+  add_event(session, thread, event);
+}
+
+void gradients_cleared(Session& session, ThreadState& thread, std::int64_t site, std::int64_t optimizer) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  add_event(session, thread, {.kind = EventKind::gradient_clear, .object = optimizer, .site = site});
 }
 
 void optimizer_stepped(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site,
@@ -553,6 +585,49 @@ void scale_read(Session& session, std::uintptr_t scaler) {
   const auto known = p.scaler_by_object.find(scaler);
   add_event(session, *thread,
             {.kind = EventKind::scale_read, .object = known == p.scaler_by_object.end() ? trace::none : known->second});
+}
+
+void scaler_made(Session& session, std::uintptr_t scaler) {
+  Protocol& p = session.protocol;
+  PythonPlace place;
+  if (python_connected()) place = python_place();
+  const std::lock_guard lock(p.mutex);
+  p.scalers_made[scaler] = {place.source, false};
+  // An object of this identity was there before and is gone, and so is its scale.
+  const auto gone = p.scaler_by_object.find(scaler);
+  if (gone == p.scaler_by_object.end()) return;
+  const std::int64_t id = gone->second;
+  std::erase_if(p.scaler_by_scale_tensor, [&](const auto& entry) {
+    if (entry.second != id) return false;
+    session.scale_tensors.put(entry.first, trace::none, 1);
+    return true;
+  });
+  p.scaler_by_object.erase(gone);
+}
+
+void scaler_restored(Session& session, std::uintptr_t scaler) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  p.scalers_made[scaler].restored = true;
+  const auto known = p.scaler_by_object.find(scaler);
+  if (known == p.scaler_by_object.end()) return;
+  p.scalers[static_cast<std::size_t>(known->second)].restored = true;
+  session.recorder.define(p.scalers[static_cast<std::size_t>(known->second)]);
+}
+
+void optimizer_restored(Session& session, std::uintptr_t optimizer) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  // One that has stepped before goes back to an earlier state of the same run; its scaler need not.
+  if (!p.optimizer_by_object.contains(optimizer)) p.optimizers_restored.insert(optimizer);
+}
+
+void scaler_refused(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site,
+                    std::uint32_t reason) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  p.scaler_in_use = true;
+  add_event(session, thread, {.kind = EventKind::refusal, .object = optimizer, .site = site, .flags = reason});
 }
 
 void parameters_written(Session& session, ThreadState& thread, std::int64_t site) {

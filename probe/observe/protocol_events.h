@@ -37,8 +37,8 @@ void forget_fresh_gradient(Session& session, std::int64_t parameter);
 /// Adds one gradient's sum of squares to the norm of the running step.
 void add_gradient_norm(Session& session, double sum_squares);
 
-/// `scale_tensor`: address of the scale that the loss was multiplied with, null if it cannot be told. `scale`: its value,
-/// NaN where it cannot be read without waiting for a device.
+/// `scale_tensor`: address of the scale that the loss was multiplied with, null if it cannot be told. `scale`: its
+/// value, NaN where it cannot be read without waiting for a device.
 void loss_scaled(Session& session, ThreadState& thread, std::int64_t site, const void* scale_tensor, double scale);
 void backward_begins(Session& session, ThreadState& thread, std::int64_t root_site, bool autocast,
                      trace::DType autocast_dtype, bool create_graph);
@@ -47,17 +47,27 @@ void backward_ends(Session& session, ThreadState& thread);
 [[nodiscard]] std::int64_t optimizer_owning(Session& session, std::int64_t parameter, std::uintptr_t object,
                                             const std::string& class_name);
 void gradients_unscaled(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site, double scale,
-                        bool found_inf);
+                        bool found_inf, bool replaced);
 void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate update, const void* scale_tensor,
                    std::int64_t site, std::uintptr_t object, const std::string& implementation);
-void gradients_touched(Session& session, ThreadState& thread, std::int64_t site, bool written);
-void gradients_cleared(Session& session, ThreadState& thread, std::int64_t site);
+/// `factor`: what the program multiplied them by, NaN if by no number or not at all.
+void gradients_touched(Session& session, ThreadState& thread, std::int64_t site, std::int64_t optimizer, bool written,
+                       double factor);
+void gradients_cleared(Session& session, ThreadState& thread, std::int64_t site, std::int64_t optimizer);
+/// The program read a loss that is multiplied by the scale, and perhaps multiplied it by `factor`.
+void loss_read(Session& session, ThreadState& thread, std::int64_t site, bool to_number, double factor);
 /// An Optimizer.step range has ended (or Python's hook said so).
 void optimizer_stepped(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site,
                        bool through_scaler, bool fused, bool fused_found_inf, double learning_rate);
 void schedule_stepped(Session& session, ThreadState& thread, std::uintptr_t object, const std::string& class_name,
                       std::uintptr_t optimizer_object, bool from_constructor);
 void scale_read(Session& session, std::uintptr_t scaler);
+void scaler_made(Session& session, std::uintptr_t scaler);
+void scaler_restored(Session& session, std::uintptr_t scaler);
+void optimizer_restored(Session& session, std::uintptr_t optimizer);
+/// The scaler threw; `reason` is one of the flags of refusals.
+void scaler_refused(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site,
+                    std::uint32_t reason);
 void parameters_written(Session& session, ThreadState& thread, std::int64_t site);
 /// Outermost op of a forward pass: ends the running step when parameters were updated by hand before it.
 void forward_continues(Session& session, ThreadState& thread);

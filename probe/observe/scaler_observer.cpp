@@ -5,9 +5,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "probe/observe/backward_observer.h"
 #include "probe/observe/nonfinite.h"
 #include "probe/observe/protocol_events.h"
 #include "probe/observe/python_frames.h"
+#include "probe/observe/site_resolver.h"
 #include "probe/observe/tensor_access.h"
 #include "probe/stats/kernels.h"
 
@@ -56,6 +58,16 @@ void record_gradient(Session& session, ThreadState& thread, std::int64_t paramet
   if (thread.scratch.nonfinite() > 0) thread.step_applied_nonfinite = true;
 }
 
+/// loss * scaler.get_scale(): the scale as a number of the program's.
+bool is_current_scale(Session& session, const c10::IValue& value) {
+  if (!session.protocol.scales.load(std::memory_order_relaxed)) return false;
+  if (!value.isTensor() || !value.toTensor().defined()) return false;
+  const c10::TensorImpl& impl = *value.toTensor().unsafeGetTensorImpl();
+  if (impl.has_symbolic_sizes_strides() || impl.numel() != 1 || !impl.is_wrapped_number()) return false;
+  const double scale = current_scale(session);
+  return scale != 1 && scalar_of(impl) == scale;
+}
+
 }  // namespace
 
 void start_unscale(Session& session, ThreadState& thread, Frame& frame, Inputs inputs) {
@@ -73,11 +85,13 @@ void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
   frame.gradient_list = c10::IValue();
   const float found = float_of(frame.found_inf_tensor);
   std::int64_t first_parameter = trace::none;
+  bool replaced = false;
   if (list.isTensorList()) {
     for (const c10::IValue& entry : list.toListRef()) {
       if (!entry.isTensor() || !entry.toTensor().defined()) continue;
       const at::Tensor& gradient = entry.toTensor();
       const std::int64_t parameter = gradient_at(session, address_of(*gradient.unsafeGetTensorImpl()));
+      replaced |= parameter < 0;
       if (parameter < 0) continue;
       if (first_parameter < 0) first_parameter = parameter;
       if (session.looks_at_gradients()) record_gradient(session, thread, parameter, gradient, frame.scale);
@@ -94,7 +108,8 @@ void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
       forget_fresh_gradient(session, parameter);
     }
   }
-  gradients_unscaled(session, thread, optimizer, frame.site ? frame.site->id : trace::none, frame.scale, found > 0);
+  gradients_unscaled(session, thread, optimizer, frame.site ? frame.site->id : trace::none, frame.scale, found > 0,
+                     replaced);
   if (found > 0) settle_events(session, thread);
 }
 
@@ -129,7 +144,7 @@ void note_loss_scaling(Session& session, ThreadState& thread, const Frame& frame
   if (!frame.site->scales_loss) {
     const bool announced = thread.scaler_range && thread.scaler_range->name == "GradScaler.scale";
     const bool by_address = is_scale_tensor(session, inputs[0]) || is_scale_tensor(session, inputs[1]);
-    if (!announced && !by_address) return;
+    if (!announced && !by_address && !is_current_scale(session, inputs[1])) return;
     // The product of the scale with something of the program's that takes part in autograd is a scaled loss.
     const c10::TensorImpl* a = tensor_impl(inputs, 0);
     const c10::TensorImpl* b = tensor_impl(inputs, 1);
@@ -143,13 +158,16 @@ void note_loss_scaling(Session& session, ThreadState& thread, const Frame& frame
   };
   if (!may_be_scale(factor)) factor = tensor_impl(inputs, 0);
   const bool is_factor = may_be_scale(factor);
-  loss_scaled(session, thread, frame.site->id, is_factor ? address_of(*factor) : nullptr,
+  loss_scaled(session, thread, frame.site->id,
+              is_factor && !factor->is_wrapped_number() ? address_of(*factor) : nullptr,
               is_factor ? scalar_of(*factor) : std::numeric_limits<double>::quiet_NaN());
 }
 
 void note_scale_assignment(Session& session, ThreadState& thread, const Frame& frame,
                            c10::ArrayRef<c10::IValue> outputs) {
   if (!frame.op->mutates_first || frame.op->meaning == Meaning::update_scale || outputs.empty()) return;
+  // Inside another op it fills new memory, which may have been the scale of a scaler that is gone.
+  if (thread.depth > 1 && thread.frames[thread.depth - 2].kind == FrameKind::op) return;
   const c10::IValue& value = outputs[0];
   if (!value.isTensor() || !value.toTensor().defined()) return;
   const c10::TensorImpl& impl = *value.toTensor().unsafeGetTensorImpl();
@@ -221,6 +239,24 @@ void optimizer_range_ends(Session& session, ThreadState& thread, const Frame& fr
                     thread.range_fused, thread.range_fused_skip, thread.range_learning_rate);
   thread.range_fused = thread.range_fused_skip = false;
   thread.range_parameter = trace::none;
+}
+
+void note_refusal(Session& session, ThreadState& thread, std::uintptr_t optimizer, const std::string& class_name,
+                  std::uint32_t reason) {
+  if (thread.in_backward && thread.engine_depth == 0) end_backward(session, thread);
+  const char* const name = (reason & trace::event_flag::nothing_to_update) != 0 ? "GradScaler.update"
+                           : (reason & (trace::event_flag::unscaled_twice | trace::event_flag::unscaled_late)) != 0
+                               ? "GradScaler.unscale_"
+                               : "GradScaler.step";
+  Frame frame;
+  frame.op = op_info(name, "");
+  frame.kind = FrameKind::closed_range;
+  frame.phase = trace::Phase::scaler;
+  SiteState* const site = resolve_outer(session, thread, frame, frame.op->id, {});
+  if (site && site->definition) publish(session, *site, {});
+  std::int64_t id = optimizer_of_object(session, optimizer);
+  if (id < 0 && optimizer) id = optimizer_owning(session, trace::none, optimizer, class_name);
+  scaler_refused(session, thread, id, site ? site->id : trace::none, reason);
 }
 
 std::string schedule_class(const std::string& range) {

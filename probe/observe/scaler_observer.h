@@ -31,6 +31,9 @@ void note_fused_kernel(ThreadState& thread, const Frame& frame, c10::ArrayRef<co
 /// What Python's hook tells of the range that is open on this thread.
 void optimizer_told(Session& session, ThreadState& thread, std::uintptr_t object, const std::string& class_name,
                     double learning_rate, bool through_scaler);
+/// The scaler threw for one of the reasons that the flags of refusals name.
+void note_refusal(Session& session, ThreadState& thread, std::uintptr_t optimizer, const std::string& class_name,
+                  std::uint32_t reason);
 /// "LRScheduler.step#StepLR.step" → "StepLR".
 [[nodiscard]] std::string schedule_class(const std::string& range);
 

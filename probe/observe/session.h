@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <c10/core/TensorImpl.h>
@@ -55,6 +56,12 @@ struct Protocol {
   std::unordered_map<std::uintptr_t, std::int64_t> schedule_by_object;
   std::unordered_map<std::uintptr_t, std::int64_t> scaler_by_object;
   std::unordered_map<const void*, std::int64_t> scaler_by_scale_tensor;
+  struct MadeScaler {
+    trace::SourceLine created;
+    bool restored = false;
+  };
+  std::unordered_map<std::uintptr_t, MadeScaler> scalers_made;  ///< by identity in Python
+  std::unordered_set<std::uintptr_t> optimizers_restored;       ///< by identity in Python; not seen at work yet
   struct Name {
     std::string name, module, module_class;
   };
@@ -71,6 +78,7 @@ struct Protocol {
   bool optimizer_seen = false;
   double scale = 1;  ///< current loss scale as far as known
   bool scale_known = false;
+  std::atomic<bool> scales{false};  ///< the scale is known and not 1; to be asked without the lock
   /// By parameter id. Weak: a parameter lives as long as the program wants.
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> variables;
   std::vector<std::int64_t> fresh_gradients;  ///< parameters that received gradients nobody has looked at since

@@ -64,6 +64,7 @@ struct Frame {
   double scale = 1;
   std::int64_t optimizer = trace::none;
   const c10::TensorImpl* variable = nullptr;  ///< node that accumulates a gradient: of this parameter
+  bool adds_gradient = false;                 ///< … and adds it to one that is there
 };
 
 struct ThreadState {
@@ -91,7 +92,10 @@ struct ThreadState {
   bool backward_scaled = false;
   bool backward_accumulated = false;
   std::uint64_t backward_optimizers = 0;
-  bool backward_stale_nonfinite = false;
+  std::uint64_t backward_added = 0;              ///< optimizers whose gradients it added to
+  std::uint32_t backward_flags = 0;              ///< trace::event_flag bits found on the way
+  bool root_gradient_made = false;               ///< torch made the gradient that the next backward pass starts with
+  std::int64_t cleared_optimizer = trace::none;  ///< whose gradients the running zero_grad filled with zeros
   trace::DType backward_dtype = trace::DType::unknown;  ///< narrowest that gradients passed through
 
   std::uintptr_t last_parameter = 0;  ///< parameter that an outermost op used last: tells sites apart without Python

@@ -10,7 +10,8 @@ namespace {
 bool trails(trace::EventKind kind) {
   using trace::EventKind;
   return kind == EventKind::schedule_step || kind == EventKind::gradient_clear || kind == EventKind::scale_read ||
-         kind == EventKind::gradient_read || kind == EventKind::gradient_write || kind == EventKind::parameter_write;
+         kind == EventKind::gradient_read || kind == EventKind::gradient_write || kind == EventKind::parameter_write ||
+         kind == EventKind::loss_read || kind == EventKind::refusal;
 }
 
 std::uint64_t hash_of(const std::vector<trace::ProtocolEvent>& events) {
@@ -22,6 +23,7 @@ std::uint64_t hash_of(const std::vector<trace::ProtocolEvent>& events) {
     mix(static_cast<std::uint64_t>(event.site));
     mix(event.flags);
     mix(event.optimizers);
+    mix(event.added);
   }
   return hash;
 }
@@ -45,12 +47,13 @@ void StepLedger::add(const trace::ProtocolEvent& event) {
   running_.push_back(event);
 }
 
-void StepLedger::amend(trace::EventKind kind, std::uint32_t flags, std::uint64_t optimizers) {
+void StepLedger::amend(trace::EventKind kind, std::uint32_t flags, std::uint64_t optimizers, std::uint64_t added) {
   const auto found =
       std::find_if(running_.rbegin(), running_.rend(), [kind](const auto& event) { return event.kind == kind; });
   if (found == running_.rend()) return;
   found->flags |= flags;
   found->optimizers |= optimizers;
+  found->added |= added;
 }
 
 bool StepLedger::contains(trace::EventKind kind, std::int64_t object) const noexcept {
@@ -99,7 +102,8 @@ std::vector<StepLedger::Closed> StepLedger::take_closed() {
 std::vector<StepLedger::Closed> StepLedger::finish() {
   if (previous_open_) close_previous();
   const bool stepped = contains(trace::EventKind::optimizer_step) || contains(trace::EventKind::optimizer_skip) ||
-                       contains(trace::EventKind::scaler_update) || contains(trace::EventKind::parameter_write);
+                       contains(trace::EventKind::scaler_update) || contains(trace::EventKind::parameter_write) ||
+                       contains(trace::EventKind::refusal);
   if (stepped) {
     closed_.push_back(close(step_, running_));
     ++step_;

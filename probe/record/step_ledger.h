@@ -30,7 +30,7 @@ class StepLedger {
   [[nodiscard]] std::int64_t step() const noexcept { return step_; }
   void add(const trace::ProtocolEvent& event);
   /// Adds flags and optimizers to the latest event of a kind in the running step; nothing when there is none.
-  void amend(trace::EventKind kind, std::uint32_t flags, std::uint64_t optimizers);
+  void amend(trace::EventKind kind, std::uint32_t flags, std::uint64_t optimizers, std::uint64_t added = 0);
   [[nodiscard]] bool contains(trace::EventKind kind, std::int64_t object) const noexcept;
   [[nodiscard]] bool contains(trace::EventKind kind) const noexcept;
   [[nodiscard]] const std::vector<trace::ProtocolEvent>& events() const noexcept { return running_; }
@@ -39,7 +39,8 @@ class StepLedger {
   void end_step();
   /// The steps that have become complete since the last call.
   [[nodiscard]] std::vector<Closed> take_closed();
-  /// Closes what is open, at the end of a run. The running step counts only when an optimizer has stepped in it.
+  /// Closes what is open, at the end of a run. The running step counts only when an optimizer has stepped in it, or
+  /// the scaler has refused to go on.
   [[nodiscard]] std::vector<Closed> finish();
 
  private:

@@ -168,6 +168,7 @@ class Builder {
     record.id = static_cast<std::int64_t>(trace_.optimizers.size());
     record.name = words.plain.front();
     record.fused = words.has("fused");
+    record.restored = words.has("restored");
     for (const std::string& word : words.plain) {
       if (looks_like_source(word)) record.source = source_of(word);
     }
@@ -193,6 +194,7 @@ class Builder {
     record.id = static_cast<std::int64_t>(trace_.scalers.size());
     record.implementation = words.plain.front();
     record.enabled = !words.has("disabled");
+    record.restored = words.has("restored");
     for (const std::string& word : words.plain) {
       if (looks_like_source(word)) record.source = source_of(word);
     }
@@ -330,7 +332,9 @@ class Builder {
                                                            {"scaler_update", EventKind::scaler_update},
                                                            {"schedule_step", EventKind::schedule_step},
                                                            {"parameter_write", EventKind::parameter_write},
-                                                           {"scale_read", EventKind::scale_read}};
+                                                           {"scale_read", EventKind::scale_read},
+                                                           {"loss_read", EventKind::loss_read},
+                                                           {"refusal", EventKind::refusal}};
     namespace flag = trace::event_flag;
     static const std::map<std::string, std::uint32_t> flags = {
         {"autocast_float16", flag::autocast | flag::autocast_float16},
@@ -343,7 +347,22 @@ class Builder {
         {"fused", flag::fused},
         {"gradients_only", flag::gradients_only},
         {"nonfinite_gradients", flag::nonfinite_gradients},
-        {"stale_nonfinite", flag::stale_nonfinite}};
+        {"stale_nonfinite", flag::stale_nonfinite},
+        {"added", flag::added},
+        {"given_gradient", flag::given_gradient},
+        {"inside_step", flag::inside_step},
+        {"by_inverse_scale", flag::by_inverse_scale},
+        {"replaced", flag::replaced},
+        {"fresh_nonfinite", flag::fresh_nonfinite},
+        {"to_number", flag::to_number},
+        {"unscaled_twice", flag::unscaled_twice},
+        {"stepped_twice", flag::stepped_twice},
+        {"unscaled_late", flag::unscaled_late},
+        {"half_gradients", flag::half_gradients},
+        {"no_gradients", flag::no_gradients},
+        {"nothing_to_update", flag::nothing_to_update},
+        {"never_scaled", flag::never_scaled},
+        {"needs_closure", flag::needs_closure}};
     const Words words(text);
     const auto kind = kinds.find(words.plain.empty() ? "" : words.plain.front());
     if (kind == kinds.end()) fail("no event is called '" + text + "'");
@@ -361,6 +380,14 @@ class Builder {
     std::istringstream optimizers(words.get("optimizers"));
     for (std::string id; std::getline(optimizers, id, ',');)
       result.optimizers |= std::uint64_t{1} << std::stoul(id);
+    // Without a list, "added" is of all optimizers that the pass reached.
+    if ((result.flags & flag::added) != 0) result.added = result.optimizers;
+    if (const std::string added = words.get("added"); !added.empty()) {
+      result.flags |= flag::added;
+      std::istringstream ids(added);
+      for (std::string id; std::getline(ids, id, ',');)
+        result.added |= std::uint64_t{1} << std::stoul(id);
+    }
     return result;
   }
 
@@ -388,7 +415,7 @@ class Builder {
   /// The scaler's arithmetic with powers of two, which is exact whatever the order of rounding.
   void update(const trace::ProtocolEvent& happened, std::int64_t at) {
     const json settings = source_.value("scaler", json::object());
-    if (trace_.scalers.empty()) trace_.scalers.push_back({0, "torch.amp.GradScaler", {}, true});
+    if (trace_.scalers.empty()) trace_.scalers.push_back({0, "torch.amp.GradScaler", {}, true, {}, false});
     const auto id = static_cast<std::size_t>(happened.object);
     while (scale_.size() <= id) {
       scale_.push_back(get<float>(settings, "init", 65536.0F));

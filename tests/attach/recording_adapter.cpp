@@ -73,6 +73,22 @@ void ampscope_note_scale_read(uintptr_t scaler) {
   record("scale_read object=%d", scaler != 0);
 }
 
+void ampscope_note_scaler_made(uintptr_t scaler) {
+  record("scaler_made object=%d", scaler != 0);
+}
+
+void ampscope_note_scaler_restored(uintptr_t scaler) {
+  record("scaler_restored object=%d", scaler != 0);
+}
+
+void ampscope_note_optimizer_restored(uintptr_t optimizer) {
+  record("optimizer_restored object=%d", optimizer != 0);
+}
+
+void ampscope_note_scaler_refusal(uintptr_t optimizer, const char* class_name, uint32_t reason) {
+  record("refusal %s %u object=%d", class_name, reason, optimizer != 0);
+}
+
 void ampscope_note_parameter(uintptr_t tensor, uintptr_t data, const char* name, const char* module,
                              const char* module_class) {
   record("parameter %s %s %s %d %d", name, module, module_class, tensor != 0, data != 0);

@@ -57,7 +57,7 @@ class Optimizers(Protocol):
             scaler = torch.amp.GradScaler("cpu")
             gradients(scaler); model.weight.grad[0, 0] = float("inf"); scaler.step(optimizer); scaler.update()
         """)
-        self.assertEqual(notes, [])
+        self.assertEqual(notes, ["scaler_made object=1"])
 
     def test_learning_rate_that_is_a_tensor(self):
         for rate, seen in (("torch.tensor(0.125)", "0.125"), ("torch.tensor(0.375, dtype=torch.float64)", "0.375")):
@@ -150,12 +150,68 @@ s.step(1.0)
 class Scale(Protocol):
     def test_read_by_the_program(self):
         notes = self.notes("scaler = torch.amp.GradScaler('cpu', init_scale=4.0); assert scaler.get_scale() == 4.0")
-        self.assertEqual(notes, ["scale_read object=1"])
+        self.assertEqual(notes, ["scaler_made object=1", "scale_read object=1"])
 
     def test_read_by_torch_itself(self):
         self.assertEqual(
-            self.notes("torch.amp.GradScaler('cpu').state_dict(); pickle.dumps(torch.amp.GradScaler('cpu'))"), []
+            self.notes("torch.amp.GradScaler('cpu').state_dict(); pickle.dumps(torch.amp.GradScaler('cpu'))"),
+            ["scaler_made object=1"] * 2,
         )
+
+
+class ScalerLife(Protocol):
+    def test_made_once_for_a_subclass(self):
+        notes = self.notes("""
+            class Mine(torch.amp.GradScaler):
+                def __init__(self): super().__init__("cpu")
+            Mine()
+        """)
+        self.assertEqual(notes, ["scaler_made object=1"])
+
+    def test_restored(self):
+        notes = self.notes("""
+            optimizer = torch.optim.Adam(model.parameters())
+            empty = copy.deepcopy(optimizer.state_dict())
+            optimizer.load_state_dict(empty)  # nothing in it
+            optimizer.state[model.weight]["step"] = torch.tensor(3.0)
+            torch.optim.Adam(model.parameters()).load_state_dict(optimizer.state_dict())
+            scaler = torch.amp.GradScaler("cpu")
+            scaler.load_state_dict(scaler.state_dict())
+        """)
+        self.assertEqual(notes, ["optimizer_restored object=1", "scaler_made object=1", "scaler_restored object=1"])
+
+    def refusal(self, program):
+        notes = self.notes(f"""
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+            scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+            try: {program}
+            except Exception as error: assert not vars(error), vars(error)
+            else: raise AssertionError
+        """)
+        return [note for note in notes if note.startswith("refusal")]
+
+    def test_refusals(self):
+        for program, reason in (
+            ("gradients(scaler); scaler.unscale_(optimizer); scaler.unscale_(optimizer)", 20),
+            ("gradients(scaler); scaler.step(optimizer); scaler.step(optimizer)", 21),
+            ("gradients(scaler); scaler.step(optimizer); scaler.unscale_(optimizer=optimizer)", 22),
+            ("model.half(); gradients(scaler); scaler.step(optimizer)", 23),
+            ("gradients(scaler); optimizer.zero_grad(); scaler.step(optimizer)", 24),
+            ("gradients(); scaler.step(optimizer)", 26),
+            ("gradients(scaler); scaler.step(optimizer, closure=gradients)", 27),
+        ):
+            with self.subTest(program):
+                if "half" in program:
+                    program = program.replace(
+                        "gradients(scaler)", "scaler.scale(model(torch.ones(3, 4).half()).sum()).backward()"
+                    )
+                self.assertEqual(self.refusal(program), [f"refusal SGD {1 << reason} object=1"])
+
+    def test_refused_update(self):
+        self.assertEqual(self.refusal("gradients(scaler); scaler.update()"), [f"refusal  {1 << 25} object=0"])
+
+    def test_other_exceptions_are_none(self):
+        self.assertEqual(self.refusal("gradients(scaler); scaler.step(None)"), [])
 
 
 class Invisible(Protocol):
@@ -173,7 +229,10 @@ class Invisible(Protocol):
     def test_inspection(self):
         plain = self.assert_same("""
             for owner, name in ((lr_scheduler.StepLR, 'step'), (lr_scheduler.ReduceLROnPlateau, 'step'),
-                                (torch.amp.GradScaler, 'get_scale'), (torch.cuda.amp.GradScaler, 'get_scale')):
+                                (torch.amp.GradScaler, 'get_scale'), (torch.cuda.amp.GradScaler, 'get_scale'),
+                                (torch.amp.GradScaler, '__init__'), (torch.amp.GradScaler, 'step'),
+                                (torch.amp.GradScaler, 'unscale_'), (torch.amp.GradScaler, 'update'),
+                                (torch.optim.Optimizer, 'load_state_dict')):
                 function = getattr(owner, name)
                 print(type(function), function.__qualname__, function.__module__, function.__code__.co_filename,
                       inspect.signature(function), inspect.isfunction(function), len(inspect.getsource(function)),
@@ -181,6 +240,7 @@ class Invisible(Protocol):
             schedule = lr_scheduler.StepLR(torch.optim.SGD(model.parameters(), lr=1.0), 1)
             method = schedule.step
             print(type(method), method.__name__, method.__self__ is schedule, inspect.signature(method), method.__doc__)
+            print(inspect.signature(torch.amp.GradScaler), inspect.signature(torch.amp.GradScaler('cpu').step))
             print(inspect.getmembers(lr_scheduler.LRScheduler, inspect.isfunction).__len__())
         """)
         self.assertIn("LRScheduler.step", plain.stdout)
@@ -243,7 +303,8 @@ class Invisible(Protocol):
             from torch.optim import optimizer as module
             assert not module._global_optimizer_pre_hooks and not module._global_optimizer_post_hooks
             for owner, name in ((lr_scheduler.LRScheduler, 'step'), (lr_scheduler.ReduceLROnPlateau, 'step'),
-                                (torch.amp.GradScaler, 'get_scale'), (Mine, 'step')):
+                                (torch.amp.GradScaler, 'get_scale'), (torch.amp.GradScaler, 'step'),
+                                (torch.amp.GradScaler, '__init__'), (Mine, 'step')):
                 assert inspect.isfunction(vars(owner)[name]), owner
             assert '__init_subclass__' not in vars(lr_scheduler.LRScheduler)
         """)

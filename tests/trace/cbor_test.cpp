@@ -254,7 +254,8 @@ TEST(Wire, TextColumnsAreADictionary) {
 TEST(Wire, EventsAreColumnsInsideTheirPattern) {
   StepPattern pattern;
   pattern.id = 2;
-  pattern.events = {{EventKind::scale_loss, 0, 5, event_flag::autocast, 0}, {EventKind::optimizer_step, 0, none, 0, 0}};
+  pattern.events = {{EventKind::scale_loss, 0, 5, event_flag::autocast, 0, 0},
+                    {EventKind::optimizer_step, 0, none, 0, 0, 0}};
   std::string out;
   encode_record(out, pattern);
   const json events = decoded(out).at(1).at("events");

@@ -38,7 +38,7 @@ bool good_type(const Trace& trace, const TensorType& type) {
 }
 
 bool good_event(const Trace& trace, const ProtocolEvent& event) {
-  if (event.kind > EventKind::scale_read || !good(event.site, trace.sites)) return false;
+  if (event.kind > EventKind::refusal || !good(event.site, trace.sites)) return false;
   switch (event.kind) {
     case EventKind::scale_loss:
     case EventKind::scaler_update:
@@ -48,6 +48,9 @@ bool good_event(const Trace& trace, const ProtocolEvent& event) {
     case EventKind::gradient_clear:
     case EventKind::optimizer_step:
     case EventKind::optimizer_skip:
+    case EventKind::gradient_read:
+    case EventKind::gradient_write:
+    case EventKind::refusal:
       return good(event.object, trace.optimizers);
     case EventKind::schedule_step:
       return good(event.object, trace.schedules);

@@ -42,6 +42,14 @@ AMPSCOPE_API void ampscope_note_optimizer_step(uintptr_t object, const char* cla
 AMPSCOPE_API void ampscope_note_schedule_step(uintptr_t object, const char* class_name, uintptr_t optimizer,
                                               int from_constructor);
 AMPSCOPE_API void ampscope_note_scale_read(uintptr_t scaler);
+/* A scaler was made; an earlier one of the same address is gone. */
+AMPSCOPE_API void ampscope_note_scaler_made(uintptr_t scaler);
+/* The state of an earlier scaler or optimizer was loaded into this one. */
+AMPSCOPE_API void ampscope_note_scaler_restored(uintptr_t scaler);
+AMPSCOPE_API void ampscope_note_optimizer_restored(uintptr_t optimizer);
+/* A call of the scaler ended in an exception: `reason` is one of the flags of refusals in trace/model.h. The optimizer is
+ * 0 where the call is of none. */
+AMPSCOPE_API void ampscope_note_scaler_refusal(uintptr_t optimizer, const char* class_name, uint32_t reason);
 /* Tells the dotted name of a parameter, known by the address of its TensorImpl or of its data. */
 AMPSCOPE_API void ampscope_note_parameter(uintptr_t tensor, uintptr_t data, const char* name, const char* module,
                                           const char* module_class);

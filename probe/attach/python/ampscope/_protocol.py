@@ -50,6 +50,11 @@ class ProtocolNotes:
             self._watch(watched_class, "step", self._schedule_step)
         self._watch_future_subclasses(scheduler_class)
         self._watch(self._scaler_class, "get_scale", self._scale_read)
+        self._watch(self._scaler_class, "__init__", self._scaler_made)
+        self._watch(self._scaler_class, "load_state_dict", self._scaler_restored)
+        self._watch(optimizer_module.Optimizer, "load_state_dict", self._optimizer_restored)
+        for name in ("unscale_", "step", "update"):
+            self._watch_failures(self._scaler_class, name)
 
     def remove(self) -> None:
         for handle in self._handles:
@@ -124,6 +129,55 @@ class ProtocolNotes:
         if not str(caller).startswith("torch."):  # torch reads it itself, for state_dict
             self._adapter.note_scale_read(id(scaler))
 
+    # The scaler's life and its refusals
+
+    def _scaler_made(self, scaler: Any, frame: FrameType | None) -> None:
+        self._adapter.note_scaler_made(id(scaler))
+
+    def _scaler_restored(self, scaler: Any, frame: FrameType | None) -> None:
+        self._adapter.note_scaler_restored(id(scaler))
+
+    def _optimizer_restored(self, optimizer: Any, frame: FrameType | None) -> None:
+        if optimizer.state:  # that of an optimizer which never stepped restores nothing
+            self._adapter.note_optimizer_restored(id(optimizer))
+
+    def _scaler_refused(self, args: Any, error: BaseException) -> None:
+        reason = _refusal(error)
+        if reason:
+            optimizer = args[0] if args else None
+            self._adapter.note_scaler_refusal(
+                id(optimizer) if optimizer is not None else 0,
+                type(optimizer).__name__.encode() if optimizer is not None else b"",
+                reason,
+            )
+
+    def _watch_failures(self, owner: type, name: str) -> None:
+        original = owner.__dict__.get(name)
+        if isinstance(original, WatchedMethod) or not hasattr(original, "__code__"):
+            return
+        is_compiling, refused, nesting = self._is_compiling, self._scaler_refused, self._nesting
+
+        @functools.wraps(original)
+        def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if is_compiling() or getattr(nesting, "refusing", False):  # step calls unscale_; the outermost call tells
+                return original(self, *args, **kwargs)
+            nesting.refusing = True
+            try:
+                return original(self, *args, **kwargs)
+            except Exception as error:
+                try:
+                    refused(args or tuple(kwargs.values()), error)
+                except Exception:
+                    pass  # an object that is not what its class says; the program gets its own exception
+                raise
+            finally:
+                nesting.refusing = False
+
+        wrapper.__code__ = wrapper.__code__.replace(co_filename=_FILE_NOT_COUNTED)
+        method = WatchedMethod(original, wrapper)
+        setattr(owner, name, method)
+        self._wrapped.append((owner, name, method))
+
     # Wrapping
 
     def _watch(self, owner: type, name: str, note: Any) -> None:
@@ -176,6 +230,26 @@ class WatchedMethod:
         import copy
 
         return copy.copy, (self.original,)
+
+
+# What the scaler says when it refuses, and the flag of trace/model.h that stands for it.
+_REFUSALS = (
+    ("already been called on this optimizer", 1 << 20),
+    ("step() has already been called", 1 << 21),
+    ("is being called after step()", 1 << 22),
+    ("fp16 gradients", 1 << 23),
+    ("no inf checks were recorded for this optimizer", 1 << 24),
+    ("no inf checks were recorded prior to update", 1 << 25),
+    ("_scale is none", 1 << 26),
+    ("closure", 1 << 27),
+)
+
+
+def _refusal(error: BaseException) -> int:
+    text = str(error).lower()
+    if not isinstance(error, (RuntimeError, AssertionError, ValueError, TypeError)):
+        return 0
+    return next((flag for words, flag in _REFUSALS if words in text), 0)
 
 
 def _with_subclasses(base: type) -> list[type]:

@@ -1,0 +1,23 @@
+"""Of two losses only one is scaled."""
+
+# expect: AMP219 error source=loss
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(12, 48), nn.ReLU(), nn.Linear(48, 3))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+inputs, targets = torch.randn(64, 12), torch.randint(3, (64,))
+
+for step in range(25):
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = nn.functional.cross_entropy(model(inputs), targets)
+    scaler.scale(loss).backward()
+    penalty = sum(p.square().sum() for p in model.parameters()).sqrt()  # <- loss
+    penalty.backward()
+    scaler.step(optimizer)
+    scaler.update()
+    print(step, loss.item())
