@@ -14,10 +14,17 @@ bool only_negative_infinity(const trace::TensorStats& stats) noexcept {
   return stats.nan == 0 && stats.positive_infinity == 0 && stats.negative_infinity != 0;
 }
 
+/// CTC returns the logarithms of path probabilities beside its losses; those of impossible paths are -inf.
+bool only_in_work_space(const trace::NonfiniteEvent& event, const trace::Site& site) {
+  return base_name(site.name).find("ctc_loss") != std::string_view::npos && event.outputs.size() > 1 &&
+         event.outputs.front().stats.nonfinite() == 0;
+}
+
 bool makes_it_on_purpose(const trace::NonfiniteEvent& event, const trace::Site& site) {
   const std::string_view base = base_name(site.name);
   // Uninitialised memory: its content means nothing until somebody writes it, and the writer is looked at then.
   if (base.starts_with("empty") || base.starts_with("new_empty") || base == "resize") return true;
+  if (only_in_work_space(event, site)) return true;
   if (!writes_constant(site.name)) return false;
   const auto nonfinite = [](double value) { return !std::isfinite(value); };
   if (std::any_of(event.scalars.begin(), event.scalars.end(), nonfinite)) return true;

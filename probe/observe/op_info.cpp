@@ -282,6 +282,7 @@ OpInfo make(const char* name, const char* overload, std::uint32_t id) {
   bool first = true;
   for (const c10::Argument& argument : schema.arguments()) {
     info.arguments.push_back(argument.name());
+    info.has_batch_statistics |= argument.name() == "running_mean";
     if (argument.alias_info() && argument.alias_info()->isWrite()) {
       info.mutates = true;
       info.mutates_first |= first;
