@@ -491,6 +491,18 @@ void TraceView::index_values() {
       return std::pair(a->step, a->order) < std::pair(b->step, b->order);
     });
   }
+  for (const trace::NonfiniteEvent* event : nonfinite_events_)
+    nonfinite_by_site_[event->site].push_back(event);
+}
+
+const trace::NonfiniteEvent* TraceView::latest_nonfinite(std::int64_t site, std::int64_t step) const noexcept {
+  const auto found = nonfinite_by_site_.find(site);
+  if (found == nonfinite_by_site_.end()) return nullptr;
+  const trace::NonfiniteEvent* latest = nullptr;
+  for (const trace::NonfiniteEvent* event : found->second) {
+    if (event->step <= step) latest = event;
+  }
+  return latest;
 }
 
 std::span<const trace::ScalerUpdate* const> TraceView::updates(std::int64_t scaler) const noexcept {

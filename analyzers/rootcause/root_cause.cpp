@@ -69,8 +69,28 @@ std::set<std::int64_t> absorbed_sites(const TraceView& view, std::int64_t step,
   return nowhere;
 }
 
+/// The events of a step, and before them what was kept in earlier steps of the sites that made their inputs.
+std::vector<const NonfiniteEvent*> events_of(const TraceView& view, std::int64_t step) {
+  const auto own = view.nonfinite_events(step);
+  std::vector<const NonfiniteEvent*> events(own.begin(), own.end());
+  std::set<std::int64_t> sites;
+  for (const NonfiniteEvent* event : own)
+    sites.insert(event->site);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    for (const trace::WitnessTensor& input : events[i]->inputs) {
+      if (input.stats.nonfinite() == 0 || input.earlier_step) continue;
+      const NonfiniteEvent* const earlier = view.latest_nonfinite(input.type.producer, step);
+      // Infinity only: NaN is always looked at.
+      if (earlier != nullptr && input.stats.nan == 0 && sites.insert(input.type.producer).second)
+        events.push_back(earlier);
+    }
+  }
+  std::stable_sort(events.begin(), events.end(), [](const auto* a, const auto* b) { return a->order < b->order; });
+  return events;
+}
+
 std::vector<Candidate> candidates(const TraceView& view, std::int64_t step) {
-  const auto events = view.nonfinite_events(step);
+  const std::vector<const NonfiniteEvent*> events = events_of(view, step);
   const std::vector<Intent> intents = judge_intent(view, events);
   const std::set<std::int64_t> nowhere = absorbed_sites(view, step, events);
   std::vector<Candidate> result;

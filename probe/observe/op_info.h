@@ -46,6 +46,7 @@ struct OpInfo {
   bool composite = false;             ///< made of other operators alone: what they made has been looked at
   bool random = false;                ///< its result depends on a generator
   bool has_batch_statistics = false;  ///< batch normalisation: it updates running statistics
+  bool only_first_result = false;     ///< its other results are work space in which infinities are meant
   Values values = Values::computes;
   Meaning meaning = Meaning::plain;
   [[nodiscard]] bool is_range() const noexcept { return !has_schema; }

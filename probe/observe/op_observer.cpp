@@ -460,6 +460,7 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
   for (const c10::IValue& value : outputs) {
     if (const at::Tensor* tensor = tensor_of(value)) {
       visit(*tensor);
+      if (frame.op->only_first_result) break;
     } else if (value.isTensorList()) {
       for (const c10::IValue& entry : value.toListRef()) {
         if (const at::Tensor* listed = tensor_of(entry)) visit(*listed);

@@ -37,8 +37,8 @@ void forget_fresh_gradient(Session& session, std::int64_t parameter);
 /// Adds one gradient's sum of squares to the norm of the running step.
 void add_gradient_norm(Session& session, double sum_squares);
 
-/// `scale_tensor`: address of the scale that the loss was multiplied with, null if it cannot be told. `scale`: its value,
-/// NaN where it cannot be read without waiting for a device.
+/// `scale_tensor`: address of the scale that the loss was multiplied with, null if it cannot be told. `scale`: its
+/// value, NaN where it cannot be read without waiting for a device.
 void loss_scaled(Session& session, ThreadState& thread, std::int64_t site, const void* scale_tensor, double scale);
 void backward_begins(Session& session, ThreadState& thread, std::int64_t root_site, bool autocast,
                      trace::DType autocast_dtype, bool create_graph);
