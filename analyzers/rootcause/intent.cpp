@@ -47,8 +47,14 @@ std::vector<Intent> judge_intent(const TraceView& view, std::span<const trace::N
       return input.type.parameter == trace::none && only_negative_infinity(input.stats);
     }
     if (const trace::Site* const made_by = view.site(producer); made_by != nullptr) {
-      if (writes_constant(made_by->name)) return only_negative_infinity(input.stats);
-      return false;
+      if (!only_negative_infinity(input.stats)) return false;
+      if (writes_constant(made_by->name)) return true;
+      // What only selects (the largest of a row) is not checked: it hands on what was put there before it.
+      if (view.totals(made_by->id).checked_calls != 0) return false;
+      const std::vector<std::int64_t> before = view.producers(made_by->id);
+      return std::any_of(before.begin(), before.end(), [&](std::int64_t maker) {
+        return meant.contains(maker) || writes_constant(view.site(maker)->name);
+      });
     }
     // A mask made before we looked, or a buffer: -inf and nothing else is what masks are made of.
     return input.type.parameter == trace::none && only_negative_infinity(input.stats);
