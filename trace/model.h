@@ -288,6 +288,7 @@ enum class OriginKind : std::uint8_t {
   propagator,  ///< an input was non-finite already
   input,       ///< a tensor that no observed op made (data, a loaded constant) was non-finite when first used
   unknown,     ///< inputs could not be looked at
+  absorber,    ///< the other way round: a non-finite input, and an output that is finite
 };
 
 /// One tensor at the scene of a non-finite value.
@@ -295,6 +296,9 @@ struct WitnessTensor {
   TensorType type;
   bool looked_at = false;  ///< whether stats were taken
   TensorStats stats;
+  std::string argument;        ///< schema name of the argument; "" for an output
+  bool finite_before = false;  ///< not looked at because the call wrote its result there, but known to have been finite
+  bool earlier_step = false;   ///< what it holds was written in an earlier step: it is kept from step to step
 };
 
 /// Result of computing the suspect op again in higher precision on its own inputs.
@@ -319,6 +323,8 @@ struct NonfiniteEvent {
   std::vector<double> scalars;
   std::vector<std::string> scalar_names;
   Replay replay;
+  /// A multiplication: non-finite elements that met an exact zero of the other factor, as a mask has.
+  std::int64_t times_zero = 0;
 };
 
 /// One entry of the flight recorder: an op call shortly before the first anomaly.

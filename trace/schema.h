@@ -61,7 +61,7 @@ struct EnumTraits<SiteKind> {
 };
 template <>
 struct EnumTraits<OriginKind> {
-  static constexpr OriginKind last = OriginKind::unknown;
+  static constexpr OriginKind last = OriginKind::absorber;
   static constexpr OriginKind unknown = OriginKind::unknown;
 };
 /// No event may stand for one that is not known, so the reader leaves these out of their pattern.
@@ -378,6 +378,9 @@ struct Fields<WitnessTensor> : Known {
     v("type", &WitnessTensor::type);
     v("looked_at", &WitnessTensor::looked_at);
     v("stats", &WitnessTensor::stats);
+    v("argument", &WitnessTensor::argument);
+    v("finite_before", &WitnessTensor::finite_before);
+    v("earlier_step", &WitnessTensor::earlier_step);
   }
 };
 
@@ -409,6 +412,7 @@ struct Fields<NonfiniteEvent> : Known {
     v("scalars", &NonfiniteEvent::scalars);
     v("scalar_names", &NonfiniteEvent::scalar_names);
     v("replay", &NonfiniteEvent::replay);
+    v("times_zero", &NonfiniteEvent::times_zero, Range::count);
   }
 };
 

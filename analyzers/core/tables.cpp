@@ -62,6 +62,7 @@ const char* origin_name(trace::OriginKind kind) noexcept {
     case trace::OriginKind::input:
       return "input";
     case trace::OriginKind::unknown:
+    case trace::OriginKind::absorber:
       return "unknown";
   }
   return "unknown";
@@ -236,8 +237,9 @@ void fill_tables(const std::deque<ProcessAnalysis>& processes, Report& report) {
     report.parameters.push_back(parameter_row(view, parameter));
   for (const trace::Scaler& scaler : trace.scalers)
     report.scalers.push_back(scaler_report(process, scaler));
-  for (const trace::NonfiniteEvent& event : trace.nonfinite_events)
-    report.nonfinite.push_back(nonfinite_row(view, event));
+  for (const trace::NonfiniteEvent& event : trace.nonfinite_events) {
+    if (event.kind != trace::OriginKind::absorber) report.nonfinite.push_back(nonfinite_row(view, event));
+  }
   for (const trace::SeriesPoint& point : trace.series) {
     const std::string name = series_name(view, point);
     auto row = std::find_if(report.series.begin(), report.series.end(),

@@ -342,6 +342,7 @@ void TraceView::index_outcomes() {
   std::set<std::int64_t> overflowed_by_scaling;
   const std::vector<bool> makes_loss = loss_makers();
   for (const trace::NonfiniteEvent& event : trace_->nonfinite_events) {
+    if (event.kind == trace::OriginKind::absorber) continue;
     if (site(event.site) == nullptr || !makes_loss[static_cast<std::size_t>(event.site)]) continue;
     // A finite loss that overflows when the scaler multiplies it is the scaler's affair, like a gradient that does.
     if (event.kind == trace::OriginKind::producer && is_scaling_site(event.site)) {
@@ -484,10 +485,24 @@ void TraceView::index_values() {
     std::stable_sort(list.begin(), list.end(), [](const auto* a, const auto* b) { return a->step < b->step; });
   }
   for (const trace::NonfiniteEvent& event : trace_->nonfinite_events)
-    nonfinite_events_.push_back(&event);
-  std::stable_sort(nonfinite_events_.begin(), nonfinite_events_.end(), [](const auto* a, const auto* b) {
-    return std::pair(a->step, a->order) < std::pair(b->step, b->order);
-  });
+    (event.kind == trace::OriginKind::absorber ? absorbers_ : nonfinite_events_).push_back(&event);
+  for (auto* events : {&nonfinite_events_, &absorbers_}) {
+    std::stable_sort(events->begin(), events->end(), [](const auto* a, const auto* b) {
+      return std::pair(a->step, a->order) < std::pair(b->step, b->order);
+    });
+  }
+  for (const trace::NonfiniteEvent* event : nonfinite_events_)
+    nonfinite_by_site_[event->site].push_back(event);
+}
+
+const trace::NonfiniteEvent* TraceView::latest_nonfinite(std::int64_t site, std::int64_t step) const noexcept {
+  const auto found = nonfinite_by_site_.find(site);
+  if (found == nonfinite_by_site_.end()) return nullptr;
+  const trace::NonfiniteEvent* latest = nullptr;
+  for (const trace::NonfiniteEvent* event : found->second) {
+    if (event->step <= step) latest = event;
+  }
+  return latest;
 }
 
 std::span<const trace::ScalerUpdate* const> TraceView::updates(std::int64_t scaler) const noexcept {

@@ -121,6 +121,12 @@ class TraceView {
   [[nodiscard]] std::span<const trace::SiteNumerics* const> numerics(std::int64_t site) const noexcept;
   /// Calls with a non-finite output in a step, in order.
   [[nodiscard]] std::span<const trace::NonfiniteEvent* const> nonfinite_events(std::int64_t step) const noexcept;
+  /// The latest call of a site with a non-finite output in or before a step; null when none was kept. A site that did
+  /// no harm several times is not looked at any closer, so what it does when it first does harm stands in an earlier
+  /// step.
+  [[nodiscard]] const trace::NonfiniteEvent* latest_nonfinite(std::int64_t site, std::int64_t step) const noexcept;
+  /// Calls that made finite results of a non-finite input, in order; steps with such a value only.
+  [[nodiscard]] std::span<const trace::NonfiniteEvent* const> absorbers() const noexcept { return absorbers_; }
   [[nodiscard]] std::vector<const trace::SeriesPoint*> series(const std::string& name) const;
 
   // Words.
@@ -169,6 +175,8 @@ class TraceView {
   std::vector<const trace::NonfiniteGradient*> nonfinite_gradients_;
   std::map<std::int64_t, std::vector<const trace::SiteNumerics*>> numerics_;
   std::vector<const trace::NonfiniteEvent*> nonfinite_events_;
+  std::vector<const trace::NonfiniteEvent*> absorbers_;
+  std::map<std::int64_t, std::vector<const trace::NonfiniteEvent*>> nonfinite_by_site_;
 };
 
 }  // namespace ampscope::analyzers

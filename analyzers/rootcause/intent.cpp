@@ -14,10 +14,17 @@ bool only_negative_infinity(const trace::TensorStats& stats) noexcept {
   return stats.nan == 0 && stats.positive_infinity == 0 && stats.negative_infinity != 0;
 }
 
+/// CTC returns the logarithms of path probabilities beside its losses; those of impossible paths are -inf.
+bool only_in_work_space(const trace::NonfiniteEvent& event, const trace::Site& site) {
+  return base_name(site.name).find("ctc_loss") != std::string_view::npos && event.outputs.size() > 1 &&
+         event.outputs.front().stats.nonfinite() == 0;
+}
+
 bool makes_it_on_purpose(const trace::NonfiniteEvent& event, const trace::Site& site) {
   const std::string_view base = base_name(site.name);
   // Uninitialised memory: its content means nothing until somebody writes it, and the writer is looked at then.
   if (base.starts_with("empty") || base.starts_with("new_empty") || base == "resize") return true;
+  if (only_in_work_space(event, site)) return true;
   if (!writes_constant(site.name)) return false;
   const auto nonfinite = [](double value) { return !std::isfinite(value); };
   if (std::any_of(event.scalars.begin(), event.scalars.end(), nonfinite)) return true;
@@ -40,8 +47,14 @@ std::vector<Intent> judge_intent(const TraceView& view, std::span<const trace::N
       return input.type.parameter == trace::none && only_negative_infinity(input.stats);
     }
     if (const trace::Site* const made_by = view.site(producer); made_by != nullptr) {
-      if (writes_constant(made_by->name)) return only_negative_infinity(input.stats);
-      return false;
+      if (!only_negative_infinity(input.stats)) return false;
+      if (writes_constant(made_by->name)) return true;
+      // What only selects (the largest of a row) is not checked: it hands on what was put there before it.
+      if (view.totals(made_by->id).checked_calls != 0) return false;
+      const std::vector<std::int64_t> before = view.producers(made_by->id);
+      return std::any_of(before.begin(), before.end(), [&](std::int64_t maker) {
+        return meant.contains(maker) || writes_constant(view.site(maker)->name);
+      });
     }
     // A mask made before we looked, or a buffer: -inf and nothing else is what masks are made of.
     return input.type.parameter == trace::none && only_negative_infinity(input.stats);

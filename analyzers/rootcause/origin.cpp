@@ -17,7 +17,8 @@ NonfiniteCounts output_counts(const trace::NonfiniteEvent& event) noexcept {
 
 bool inputs_finite(const trace::NonfiniteEvent& event) noexcept {
   return std::all_of(event.inputs.begin(), event.inputs.end(), [](const trace::WitnessTensor& input) {
-    return !trace::is_floating(input.type.dtype) || (input.looked_at && input.stats.nonfinite() == 0);
+    return !trace::is_floating(input.type.dtype) ||
+           (input.looked_at ? input.stats.nonfinite() == 0 : input.finite_before);
   });
 }
 

@@ -25,6 +25,10 @@ struct Origin {
   std::int64_t parameter = trace::none;
   /// Backward only: a non-finite result of the forward operator whose derivative this is, where there is one.
   const trace::NonfiniteEvent* forward_event = nullptr;
+  /// It multiplies non-finite values by the zeros of a mask, which was meant to remove them all.
+  bool masked = false;
+  /// Of a masked origin: where the values it was to remove were made.
+  const trace::NonfiniteEvent* born_in = nullptr;
   StepOutcome outcome;           ///< of the first step
   StepSpan steps;                ///< steps that it spoiled
   std::int64_t victims = 0;      ///< calls in the first step that only passed it on

@@ -42,13 +42,61 @@ class Ancestry {
   std::map<std::int64_t, std::vector<bool>> known_;
 };
 
+/// Sites whose non-finite results of a step went nowhere: each call that took one made finite values of it (a softmax
+/// of -inf, a division by infinity), or went nowhere itself.
+std::set<std::int64_t> absorbed_sites(const TraceView& view, std::int64_t step,
+                                      std::span<const NonfiniteEvent* const> events) {
+  std::set<std::int64_t> taken;     // by a call that passed it on
+  std::set<std::int64_t> absorbed;  // by a call that ended it
+  const auto mark = [&](const NonfiniteEvent& event, std::set<std::int64_t>& into) {
+    for (const trace::WitnessTensor& input : event.inputs) {
+      if (input.stats.nonfinite() != 0 && input.type.producer != trace::none) into.insert(input.type.producer);
+    }
+  };
+  for (const NonfiniteEvent* event : view.absorbers()) {
+    if (event->step == step) mark(*event, absorbed);
+  }
+  std::set<std::int64_t> nowhere;
+  for (std::size_t i = events.size(); i-- > 0;) {
+    const std::int64_t site = events[i]->site;
+    if (absorbed.contains(site) && !taken.contains(site)) {
+      nowhere.insert(site);
+      mark(*events[i], absorbed);
+    } else {
+      mark(*events[i], taken);
+    }
+  }
+  return nowhere;
+}
+
+/// The events of a step, and before them what was kept in earlier steps of the sites that made their inputs.
+std::vector<const NonfiniteEvent*> events_of(const TraceView& view, std::int64_t step) {
+  const auto own = view.nonfinite_events(step);
+  std::vector<const NonfiniteEvent*> events(own.begin(), own.end());
+  std::set<std::int64_t> sites;
+  for (const NonfiniteEvent* event : own)
+    sites.insert(event->site);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    for (const trace::WitnessTensor& input : events[i]->inputs) {
+      if (input.stats.nonfinite() == 0 || input.earlier_step) continue;
+      const NonfiniteEvent* const earlier = view.latest_nonfinite(input.type.producer, step);
+      // Infinity only: NaN is always looked at.
+      if (earlier != nullptr && input.stats.nan == 0 && sites.insert(input.type.producer).second)
+        events.push_back(earlier);
+    }
+  }
+  std::stable_sort(events.begin(), events.end(), [](const auto* a, const auto* b) { return a->order < b->order; });
+  return events;
+}
+
 std::vector<Candidate> candidates(const TraceView& view, std::int64_t step) {
-  const auto events = view.nonfinite_events(step);
+  const std::vector<const NonfiniteEvent*> events = events_of(view, step);
   const std::vector<Intent> intents = judge_intent(view, events);
+  const std::set<std::int64_t> nowhere = absorbed_sites(view, step, events);
   std::vector<Candidate> result;
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Site* const site = view.site(events[i]->site);
-    if (site != nullptr && intents[i] != Intent::intended)
+    if (site != nullptr && intents[i] != Intent::intended && !nowhere.contains(site->id))
       result.push_back({events[i], site, intents[i], view.is_scaling_site(site->id)});
   }
   return result;
@@ -145,6 +193,8 @@ const Candidate* forward_partner(const TraceView& view, std::span<const Candidat
 /// and not something fp32 cannot hold.
 bool depends_on_scale(const Candidate& candidate) {
   if (candidate.scaling) return true;
+  // Not finite in higher precision either: no scale is small enough.
+  if (candidate.event->replay.done && !candidate.event->replay.finite) return false;
   const trace::DType dtype = compute_dtype(*candidate.event, *candidate.site);
   const bool to_half =
       std::any_of(candidate.event->outputs.begin(), candidate.event->outputs.end(),
@@ -155,6 +205,35 @@ bool depends_on_scale(const Candidate& candidate) {
   if (!divides) return true;
   return std::none_of(candidate.event->inputs.begin(), candidate.event->inputs.end(),
                       [](const trace::WitnessTensor& input) { return input.looked_at && input.stats.zero != 0; });
+}
+
+/// Zeros and one other value that no gradient flows to: what a program multiplies by to leave things out.
+bool is_mask(const trace::WitnessTensor& input) {
+  if (!input.looked_at || input.type.requires_grad || input.stats.nonfinite() != 0 || input.stats.zero == 0)
+    return false;
+  if (!trace::is_floating(input.type.dtype)) return input.stats.absmax <= 1;
+  return input.stats.min >= 0 && input.stats.exponents.counts.size() <= 1;
+}
+
+bool multiplies_by_mask(const TraceView& view, const Candidate& candidate) {
+  const NonfiniteEvent& event = *candidate.event;
+  if (candidate.backward() || event.times_zero == 0) return false;
+  if (static_cast<std::uint64_t>(event.times_zero) != output_counts(event).total()) return false;
+  // Dropout multiplies by chance: that a value met a zero says nothing about what was meant.
+  const Site* const outer = view.outermost_op(candidate.site->id);
+  if (outer != nullptr && outer->name.find("dropout") != std::string::npos) return false;
+  const bool by_zero = std::any_of(event.scalars.begin(), event.scalars.end(), [](double value) { return value == 0; });
+  return by_zero || std::any_of(event.inputs.begin(), event.inputs.end(), is_mask);
+}
+
+/// The multiplication by a mask that was to remove what `found` made, and does not; null when there is none.
+const Candidate* failed_mask(Ancestry& ancestry, std::span<const Candidate> candidates, const Candidate& found) {
+  for (const Candidate& candidate : candidates) {
+    if (candidate.event->order < found.event->order || !multiplies_by_mask(ancestry.view(), candidate)) continue;
+    if (&candidate == &found || ancestry.of(candidate.site->id)[static_cast<std::size_t>(found.site->id)])
+      return &candidate;
+  }
+  return nullptr;
 }
 
 bool can_be_nonfinite(const trace::TensorType& type) {
@@ -237,6 +316,22 @@ Origin make_origin(const TraceView& view, const Candidate& candidate, std::int64
   return origin;
 }
 
+Origin make_masked_origin(const TraceView& view, const Candidate& mask, const Candidate& born, std::int64_t step,
+                          std::size_t events) {
+  Origin origin;
+  origin.event = mask.event;
+  origin.site = mask.site;
+  origin.op = op_kind(mask.site->name);
+  origin.phase = mask.site->phase;
+  origin.kind = OriginKind::propagator;
+  origin.masked = true;
+  if (&born != &mask) origin.born_in = born.event;
+  origin.outcome = view.outcome(step);
+  origin.steps = {step, step, 1};
+  origin.victims = static_cast<std::int64_t>(events) - 1;
+  return origin;
+}
+
 /// The origin of what went wrong in `step`, if anything did that the scaler does not handle by design.
 std::optional<Origin> origin_in(Ancestry& ancestry, std::span<const SkipAnalysis> scalers, std::int64_t step) {
   const TraceView& view = ancestry.view();
@@ -246,6 +341,9 @@ std::optional<Origin> origin_in(Ancestry& ancestry, std::span<const SkipAnalysis
   if (outcome.loss_nonfinite) {
     const Candidate* const found = first_before_loss(ancestry, all, step);
     if (found == nullptr) return std::nullopt;
+    if (const Candidate* const mask = failed_mask(ancestry, all, *found); mask != nullptr) {
+      return make_masked_origin(view, *mask, *found, step, all.size());
+    }
     return make_origin(view, *found, step, all.size());
   }
   // Found and dropped by the program itself: it neither skipped through a scaler nor stepped.
@@ -272,7 +370,7 @@ std::optional<Origin> origin_in(Ancestry& ancestry, std::span<const SkipAnalysis
 /// Whether an origin that shows after an earlier one is one of its own. Later steps keep fewer of their calls, so only
 /// a call that began something from finite inputs, or data, is proof of it.
 bool independent(const Origin& origin) {
-  if (origin.from_intended_infinity || origin.kind == OriginKind::producer) return true;
+  if (origin.from_intended_infinity || origin.masked || origin.kind == OriginKind::producer) return true;
   if (origin.kind != OriginKind::input || origin.parameter != trace::none) return false;
   return std::none_of(origin.event->inputs.begin(), origin.event->inputs.end(), [](const trace::WitnessTensor& input) {
     return input.stats.nonfinite() != 0 && input.type.requires_grad;
@@ -290,7 +388,7 @@ void collect_unreached(const TraceView& view, RootCause& result) {
     sites.insert(origin.event->site);
   std::int64_t step = trace::none;
   for (const NonfiniteEvent& event : view.trace().nonfinite_events) {
-    if (event.step == step) continue;
+    if (event.step == step || event.kind == OriginKind::absorber) continue;
     step = event.step;
     if (view.outcome(step).bad()) continue;
     for (const Candidate& candidate : candidates(view, step)) {

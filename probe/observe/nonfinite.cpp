@@ -21,6 +21,42 @@ constexpr std::size_t events_a_later_bad_step = 8;
 // A site whose non-finite output has done no harm this often (a mask of -inf) is looked at no closer.
 constexpr std::int64_t harmless_enough = 3;
 
+// Counts of a mask or of labels matter; those of a table of indices do not.
+constexpr std::int64_t max_counted_integers = std::int64_t{1} << 20;
+
+template <typename Integer>
+void count_integers(const stats::TensorView& view, trace::TensorStats& stats) {
+  const auto* const values = static_cast<const Integer*>(view.data);
+  for (std::int64_t i = 0; i < view.count; ++i) {
+    const auto value = static_cast<double>(values[i]);
+    stats.zero += value == 0 ? 1 : 0;
+    stats.min = std::min(stats.min, value);
+    stats.max = std::max(stats.max, value);
+  }
+  stats.count = static_cast<std::uint64_t>(view.count);
+  if (view.count > 0) stats.absmax = std::max(std::abs(stats.min), std::abs(stats.max));
+}
+
+/// Integers and truth values: how many, how many of them zero, between which.
+void count_integers(const stats::TensorView& view, trace::TensorStats& stats) {
+  if (!view.contiguous || view.count > max_counted_integers || view.data == nullptr) return;
+  switch (view.dtype) {
+    case trace::DType::boolean:
+    case trace::DType::uint8:
+      return count_integers<std::uint8_t>(view, stats);
+    case trace::DType::int8:
+      return count_integers<std::int8_t>(view, stats);
+    case trace::DType::int16:
+      return count_integers<std::int16_t>(view, stats);
+    case trace::DType::int32:
+      return count_integers<std::int32_t>(view, stats);
+    case trace::DType::int64:
+      return count_integers<std::int64_t>(view, stats);
+    default:
+      return;
+  }
+}
+
 trace::WitnessTensor witness(ThreadState& thread, const at::Tensor& tensor, std::int64_t producer,
                              std::int64_t parameter) {
   trace::WitnessTensor seen;
@@ -34,6 +70,7 @@ trace::WitnessTensor witness(ThreadState& thread, const at::Tensor& tensor, std:
     thread.scratch.reset();
     stats::accumulate(view, thread.scratch);
     seen.stats = stats::to_tensor_stats(thread.scratch);
+    if (!trace::is_floating(view.dtype)) count_integers(view, seen.stats);
   }
   return seen;
 }
@@ -56,6 +93,116 @@ bool constant_is_nonfinite(const Frame& frame) {
   return false;
 }
 
+struct Inputs {
+  bool any_known = false;  ///< looked at, or known to have been finite
+  bool bad = false;
+  bool bad_external = false;  ///< non-finite, and nothing that was seen made it so
+};
+
+trace::NonfiniteEvent begin_event(Session& session, const SiteState& site) {
+  trace::NonfiniteEvent event;
+  event.order = session.anomaly_order.fetch_add(1, std::memory_order_relaxed);
+  event.step = session.step.load(std::memory_order_relaxed);
+  event.micro_batch = current_micro_batch(session);
+  event.site = site.id;
+  event.compute_dtype = site.compute_dtype;
+  return event;
+}
+
+std::string argument_name(const Frame& frame, std::int16_t argument) {
+  const auto index = static_cast<std::size_t>(argument);
+  return index < frame.op->arguments.size() ? frame.op->arguments[index] : std::string();
+}
+
+Inputs add_inputs(Session& session, ThreadState& thread, const Frame& frame, trace::NonfiniteEvent& event) {
+  Inputs inputs;
+  inputs.bad = frame.input_was_nonfinite;
+  for (std::uint8_t i = 0; i < frame.input_count; ++i) {
+    auto strong = frame.inputs[i].tensor.lock();
+    if (!strong || strong->is_wrapped_number()) continue;  // A number of the program is among the scalars.
+    const at::Tensor tensor(std::move(strong));
+    const ProducerTable::Entry producer = session.producers.find(frame.inputs[i].address);
+    const std::int64_t parameter = parameter_at(session, frame.inputs[i].address);
+    // An in-place op has overwritten its target; what it held before is known from its producer only.
+    const bool overwritten = frame.op->mutates_first && frame.inputs[i].argument == 0;
+    trace::WitnessTensor seen;
+    if (overwritten) {
+      seen.type = type_of(*tensor.unsafeGetTensorImpl());
+      seen.type.parameter = parameter;
+      seen.finite_before = frame.input_was_finite;
+      seen.earlier_step = frame.input_was_kept;
+    } else {
+      seen = witness(thread, tensor, producer.known ? producer.site : trace::none, parameter);
+      seen.earlier_step = written_in_earlier_step(thread, producer);
+    }
+    seen.argument = argument_name(frame, frame.inputs[i].argument);
+    inputs.any_known |= seen.looked_at || seen.finite_before;
+    // Batch normalisation has written its running statistics already; what they held before counts.
+    const bool written_here =
+        frame.op->has_batch_statistics && !producer.known && seen.argument.starts_with("running_");
+    if (seen.looked_at && seen.stats.nonfinite() > 0 && !written_here) {
+      inputs.bad = true;
+      // Finite when it was last written by an op we saw, non-finite now: something unseen wrote it.
+      const bool contradicts = producer.known && producer.checked && !producer.nonfinite;
+      inputs.bad_external |= !producer.known || producer.external || contradicts;
+    }
+    event.inputs.push_back(std::move(seen));
+  }
+  return inputs;
+}
+
+void add_outputs(ThreadState& thread, const SiteState& site, c10::ArrayRef<c10::IValue> outputs,
+                 trace::NonfiniteEvent& event) {
+  for (const c10::IValue& value : outputs) {
+    if (value.isTensor() && value.toTensor().defined() && event.outputs.size() < 4) {
+      event.outputs.push_back(witness(thread, value.toTensor(), site.id, trace::none));
+    }
+  }
+}
+
+/// Numbers among the arguments in the order of the schema, those that Python passes as tensors included.
+void add_scalars(const Frame& frame, trace::NonfiniteEvent& event) {
+  const auto add = [&](std::int16_t argument, double value) {
+    event.scalars.push_back(value);
+    event.scalar_names.push_back(argument_name(frame, argument));
+  };
+  std::uint8_t tensor = 0;
+  std::size_t other = 0;
+  const auto count = static_cast<std::int16_t>(frame.op->arguments.size());
+  for (std::int16_t argument = 0; argument < count; ++argument) {
+    if (tensor < frame.input_count && frame.inputs[tensor].argument == argument) {
+      const auto strong = frame.inputs[tensor++].tensor.lock();
+      if (strong && strong->is_wrapped_number()) add(argument, scalar_of(*strong));
+    } else if (other < frame.arguments.size()) {
+      const c10::IValue& value = frame.arguments[other++];
+      if (value.isDouble()) add(argument, value.toDouble());
+      if (value.isInt()) add(argument, static_cast<double>(value.toInt()));
+    }
+  }
+}
+
+/// Batch normalisation writes its running statistics without its schema saying so. What they now hold was made here,
+/// and is found again in later steps.
+void follow_running_statistics(Session& session, const ThreadState& thread, const Frame& frame,
+                               const trace::NonfiniteEvent& event) {
+  for (std::uint8_t i = 0; i < frame.input_count; ++i) {
+    const std::string name = argument_name(frame, frame.inputs[i].argument);
+    if (name != "running_mean" && name != "running_var") continue;
+    const bool known = session.producers.find(frame.inputs[i].address).known;
+    const bool bad = std::any_of(event.inputs.begin(), event.inputs.end(), [&](const trace::WitnessTensor& input) {
+      return input.argument == name && input.stats.nonfinite() != 0;
+    });
+    if (!bad || known) continue;
+    ProducerTable::Entry entry;
+    entry.site = frame.site->id;
+    entry.clock = thread.clock;
+    entry.thread = thread.slot;
+    entry.checked = true;
+    entry.nonfinite = true;
+    session.producers.put(frame.inputs[i].address, entry);
+  }
+}
+
 bool step_is_known_bad(const Session& session, std::int64_t step) {
   return session.bad_step.load(std::memory_order_acquire) == step;
 }
@@ -67,6 +214,10 @@ std::size_t events_allowed(const Session& session) {
 
 }  // namespace
 
+bool written_in_earlier_step(const ThreadState& thread, const ProducerTable::Entry& entry) noexcept {
+  return entry.known && entry.thread == thread.slot && thread.clock_step > 0 && entry.clock < thread.step_clock;
+}
+
 void settle_events(Session& session, ThreadState& thread) {
   if (thread.step_events.empty()) return;
   const std::int64_t step = session.step.load(std::memory_order_relaxed);
@@ -76,10 +227,11 @@ void settle_events(Session& session, ThreadState& thread) {
   std::size_t written = 0;
   for (trace::NonfiniteEvent& event : thread.step_events) {
     SiteState* site = site_by_id(session, event.site);
-    const bool first = site && site->events_written == 0;
-    if (site && !bad) ++site->harmless_steps;
+    const bool absorber = event.kind == trace::OriginKind::absorber;
+    const bool first = site && (absorber ? site->absorbers_written : site->events_written) == 0;
+    if (site && !bad && !absorber) ++site->harmless_steps;
     if (!(bad && written < allowed) && !first) continue;
-    if (site) ++site->events_written;
+    if (site) ++(absorber ? site->absorbers_written : site->events_written);
     ++written;
     write(session, std::move(event));
   }
@@ -104,58 +256,46 @@ void nonfinite_output(Session& session, ThreadState& thread, const Frame& frame,
 
   if (constant_is_nonfinite(frame)) return;  // The program asked for it: a mask, the start of a running maximum.
 
-  trace::NonfiniteEvent event;
-  event.order = session.anomaly_order.fetch_add(1, std::memory_order_relaxed);
-  event.step = step;
-  event.micro_batch = current_micro_batch(session);
-  event.site = site.id;
-  event.compute_dtype = site.compute_dtype;
-  bool any_input = false;
-  bool bad_input = frame.input_was_nonfinite;
-  bool bad_external = false;
-  for (std::uint8_t i = 0; i < frame.input_count; ++i) {
-    auto strong = frame.inputs[i].tensor.lock();
-    if (!strong) continue;
-    const at::Tensor tensor(std::move(strong));
-    const ProducerTable::Entry producer = session.producers.find(frame.inputs[i].address);
-    const std::int64_t parameter = parameter_at(session, frame.inputs[i].address);
-    // An in-place op has overwritten its target; what it held before is known from its producer only.
-    const bool overwritten = frame.op->mutates_first && frame.inputs[i].argument == 0;
-    trace::WitnessTensor seen;
-    if (overwritten) {
-      seen.type = type_of(*tensor.unsafeGetTensorImpl());
-      seen.type.parameter = parameter;
-    } else {
-      seen = witness(thread, tensor, producer.known ? producer.site : trace::none, parameter);
-    }
-    any_input |= seen.looked_at;
-    if (seen.looked_at && seen.stats.nonfinite() > 0) {
-      bad_input = true;
-      // Finite when it was last written by an op we saw, non-finite now: something unseen wrote it.
-      const bool contradicts = producer.known && producer.checked && !producer.nonfinite;
-      bad_external |= !producer.known || producer.external || contradicts;
-    }
-    event.inputs.push_back(std::move(seen));
-  }
-  event.kind = bad_external            ? trace::OriginKind::input
-               : bad_input             ? trace::OriginKind::propagator
-               : any_input             ? trace::OriginKind::producer
-               : frame.input_count > 0 ? trace::OriginKind::unknown
+  trace::NonfiniteEvent event = begin_event(session, site);
+  const Inputs inputs = add_inputs(session, thread, frame, event);
+  event.kind = inputs.bad_external     ? trace::OriginKind::input
+               : inputs.bad            ? trace::OriginKind::propagator
+               : inputs.any_known      ? trace::OriginKind::producer
+               : !event.inputs.empty() ? trace::OriginKind::unknown
                                        : trace::OriginKind::producer;
-  for (const c10::IValue& value : outputs) {
-    if (value.isTensor() && value.toTensor().defined() && event.outputs.size() < 4) {
-      event.outputs.push_back(witness(thread, value.toTensor(), site.id, trace::none));
-    }
-  }
+  add_outputs(thread, site, outputs, event);
+  add_scalars(frame, event);
   if (event.kind == trace::OriginKind::producer) event.replay = replay(frame);
-  for (const c10::IValue& value : frame.arguments) {
-    if (value.isDouble()) event.scalars.push_back(value.toDouble());
-    if (value.isInt()) event.scalars.push_back(static_cast<double>(value.toInt()));
-  }
+  if (inputs.bad && frame.op->meaning == Meaning::multiply) event.times_zero = nonfinite_times_zero(frame, outputs);
+  if (site.op->has_batch_statistics) follow_running_statistics(session, thread, frame, event);
   if (step_is_known_bad(session, step)) {
     ++site.events_written;
     write(session, std::move(event));
     session.recorder.urgent();
+  } else {
+    thread.step_events.push_back(std::move(event));
+  }
+}
+
+void absorbed_input(Session& session, ThreadState& thread, const Frame& frame, c10::ArrayRef<c10::IValue> outputs) {
+  SiteState& site = *frame.site;
+  const std::int64_t step = session.step.load(std::memory_order_relaxed);
+  if (site.last_absorbed_step == step || thread.step_events.size() >= events_allowed(session)) return;
+  if (site.absorbers_written > harmless_enough && !step_is_known_bad(session, step)) return;
+  site.last_absorbed_step = step;
+  trace::NonfiniteEvent event = begin_event(session, site);
+  add_inputs(session, thread, frame, event);
+  // What only selects among values (a clamp) may have removed them already.
+  const bool takes = frame.input_was_nonfinite ||
+                     std::any_of(event.inputs.begin(), event.inputs.end(),
+                                 [](const trace::WitnessTensor& input) { return input.stats.nonfinite() != 0; });
+  if (!takes) return;
+  event.kind = trace::OriginKind::absorber;
+  add_outputs(thread, site, outputs, event);
+  add_scalars(frame, event);
+  if (step_is_known_bad(session, step)) {
+    ++site.absorbers_written;
+    write(session, std::move(event));
   } else {
     thread.step_events.push_back(std::move(event));
   }

@@ -13,6 +13,12 @@ namespace ampscope::observe {
 void nonfinite_output(Session& session, ThreadState& thread, const Frame& frame, c10::ArrayRef<c10::IValue> outputs,
                       bool has_nan);
 
+/// An op has ended with finite results although an input is known to be non-finite. Kept like the events above.
+void absorbed_input(Session& session, ThreadState& thread, const Frame& frame, c10::ArrayRef<c10::IValue> outputs);
+
+/// Whether what an entry tells of was written by this thread before its running step began.
+[[nodiscard]] bool written_in_earlier_step(const ThreadState& thread, const ProducerTable::Entry& entry) noexcept;
+
 /// The gradient that arrives at a parameter is non-finite.
 void nonfinite_gradient(Session& session, ThreadState& thread, std::int64_t parameter, const at::Tensor& gradient);
 

@@ -273,6 +273,7 @@ OpInfo make(const char* name, const char* overload, std::uint32_t id) {
   info.overload = overload ? overload : "";
   info.values = values_of(info.name);
   info.meaning = meaning_of(info.name);
+  info.only_first_result = info.name.find("ctc_loss") != std::string::npos;
   info.random = contains(random_ops, plain_name(info.name));
   if (info.name.find("::") == std::string::npos || info.meaning == Meaning::evaluate_function) return info;
   const auto handle = c10::Dispatcher::singleton().findSchema({info.name, info.overload});
@@ -283,6 +284,7 @@ OpInfo make(const char* name, const char* overload, std::uint32_t id) {
   bool first = true;
   for (const c10::Argument& argument : schema.arguments()) {
     info.arguments.push_back(argument.name());
+    info.has_batch_statistics |= argument.name() == "running_mean";
     if (argument.alias_info() && argument.alias_info()->isWrite()) {
       info.mutates = true;
       info.mutates_first |= first;

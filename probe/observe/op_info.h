@@ -44,8 +44,10 @@ struct OpInfo {
   bool has_schema = false;             ///< a dispatcher operator; otherwise a range or an autograd.Function
   bool mutates_first = false;          ///< writes its first argument (in place)
   bool mutates = false;
-  bool composite = false;  ///< made of other operators alone: what they made has been looked at
-  bool random = false;     ///< its result depends on a generator
+  bool composite = false;             ///< made of other operators alone: what they made has been looked at
+  bool random = false;                ///< its result depends on a generator
+  bool has_batch_statistics = false;  ///< batch normalisation: it updates running statistics
+  bool only_first_result = false;     ///< its other results are work space in which infinities are meant
   Values values = Values::computes;
   Meaning meaning = Meaning::plain;
   [[nodiscard]] bool is_range() const noexcept { return !has_schema; }

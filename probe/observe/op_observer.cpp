@@ -400,7 +400,10 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   if (session.looks_at_outputs() && (values == Values::computes || values == Values::casts)) {
     keep_inputs(frame, inputs, !frame.op->mutates && !frame.op->random);
     if (frame.op->mutates_first && frame.input_count > 0) {
-      frame.input_was_nonfinite = session.producers.find(frame.inputs[0].address).nonfinite;
+      const ProducerTable::Entry before = session.producers.find(frame.inputs[0].address);
+      frame.input_was_nonfinite = before.nonfinite;
+      frame.input_was_finite = before.checked && !before.nonfinite;
+      frame.input_was_kept = written_in_earlier_step(thread, before);
     }
   } else if (values == Values::passes || values == Values::views) {
     keep_inputs(frame, inputs.slice(0, std::min<std::size_t>(inputs.size(), 1)), false);
@@ -490,6 +493,17 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
   session.producers.put(address, made);
 }
 
+/// Whether an input of an op that computes is known to be non-finite; in steps without such a value nobody asks.
+bool takes_nonfinite(const Session& session, const Frame& frame) {
+  if (frame.op->values != Values::computes || frame.op->is_range()) return false;
+  for (std::uint8_t i = 0; i < frame.input_count; ++i) {
+    const bool overwritten = frame.op->mutates_first && frame.inputs[i].argument == 0;
+    if (overwritten ? frame.input_was_nonfinite : session.producers.find(frame.inputs[i].address).nonfinite)
+      return true;
+  }
+  return false;
+}
+
 void end_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
   SiteState& site = *frame.site;
   const auto outputs = c10::ArrayRef<c10::IValue>(function.outputs());
@@ -508,6 +522,7 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
   for (const c10::IValue& value : outputs) {
     if (const at::Tensor* tensor = tensor_of(value)) {
       visit(*tensor);
+      if (frame.op->only_first_result) break;
     } else if (value.isTensorList()) {
       for (const c10::IValue& entry : value.toListRef()) {
         if (const at::Tensor* listed = tensor_of(entry)) visit(*listed);
@@ -522,6 +537,9 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
   if (site.definition) publish(session, site, outputs);
   if (bad) {
     nonfinite_output(session, thread, frame, outputs, nan);
+  } else if (!thread.step_events.empty() && thread.step_events_step == thread.clock_step &&
+             takes_nonfinite(session, frame)) {
+    absorbed_input(session, thread, frame, outputs);
   } else if (!thread.step_events.empty() || session.bad_step.load(std::memory_order_relaxed) >= 0) {
     settle_events(session, thread);
   }
@@ -594,9 +612,15 @@ void on_start(const at::RecordFunction& function) {
   frame.python_inside = false;
   frame.node_grad_mode = false;
   frame.input_was_nonfinite = false;
+  frame.input_was_finite = false;
+  frame.input_was_kept = false;
   frame.variable = nullptr;
   frame.adds_gradient = false;
   frame.optimizer = trace::none;
+  if (const std::int64_t step = s.step.load(std::memory_order_relaxed); step != thread.clock_step) {
+    thread.clock_step = step;
+    thread.step_clock = thread.clock;
+  }
   frame.start_clock = thread.clock++;
   frame.start_ticks = timed || frame.op->meaning == Meaning::hidden_region ? ticks() : 0;
   ++thread.events;

@@ -5,6 +5,11 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/logical_and.h>
+#include <ATen/ops/logical_not.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/to.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -23,6 +28,16 @@ trace::Replay refused(std::string reason) {
   result.not_done_because = std::move(reason);
   return result;
 }
+
+/// No gradient history, no autocast, nothing of Python in between, and the observers of other tools stay blind.
+struct Unobserved {
+  c10::impl::ExcludeDispatchKeyGuard no_autocast{c10::autocast_dispatch_keyset};
+  c10::impl::ExcludeDispatchKeyGuard no_python{
+      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot})};
+  c10::impl::ExcludeDispatchKeyGuard no_autograd{c10::autograd_dispatch_keyset};
+  at::DisableRecordFunctionGuard no_observers;
+  c10::AutoGradMode no_grad{false};
+};
 
 /// Largest finite magnitude and whether all is finite, over the floating results.
 void judge(trace::Replay& result, const std::vector<c10::IValue>& outputs) {
@@ -56,13 +71,7 @@ trace::Replay replay(const Frame& frame) noexcept {
     const auto handle = c10::Dispatcher::singleton().findSchema({op.name, op.overload});
     if (!handle) return refused("the operator is not registered");
 
-    // No gradient history, no autocast, nothing of Python in between, and the observers of other tools stay blind.
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    const c10::impl::ExcludeDispatchKeyGuard no_python(
-        c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));
-    const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset);
-    const at::DisableRecordFunctionGuard no_observers;
-    const c10::AutoGradMode no_grad(false);
+    const Unobserved unobserved;
 
     std::vector<c10::IValue> stack;
     std::size_t tensor = 0;
@@ -131,6 +140,29 @@ trace::Replay replay(const Frame& frame) noexcept {
   } catch (...) {
     return {};
   }
+}
+
+std::int64_t nonfinite_times_zero(const Frame& frame, c10::ArrayRef<c10::IValue> outputs) noexcept {
+  try {
+    if (outputs.size() != 1 || !outputs[0].isTensor() || frame.input_count == 0) return 0;
+    const at::Tensor& result = outputs[0].toTensor();
+    if (!result.defined() || result.numel() > max_elements || !readable(*result.unsafeGetTensorImpl())) return 0;
+    const Unobserved unobserved;
+    const at::Tensor bad = result.isfinite().logical_not();
+    const std::int64_t all = bad.sum().item<std::int64_t>();
+    for (std::uint8_t i = 0; i < frame.input_count; ++i) {
+      if (frame.op->mutates_first && frame.inputs[i].argument == 0) continue;  // It holds the result now.
+      auto strong = frame.inputs[i].tensor.lock();
+      if (!strong) return 0;
+      const at::Tensor factor(std::move(strong));
+      const bool number = factor.unsafeGetTensorImpl()->is_wrapped_number();
+      if (!number && !readable(*factor.unsafeGetTensorImpl())) continue;
+      const std::int64_t met = bad.logical_and(factor.eq(0)).sum().item<std::int64_t>();
+      if (met == all) return met;
+    }
+  } catch (...) {  // It tells less then, no more.
+  }
+  return 0;
 }
 
 }  // namespace ampscope::observe

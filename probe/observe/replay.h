@@ -11,4 +11,8 @@ namespace ampscope::observe {
 /// are not run, and the result says why.
 [[nodiscard]] trace::Replay replay(const Frame& frame) noexcept;
 
+/// Of a multiplication that had a non-finite factor: how many non-finite elements of its result stand where the other
+/// factor is exactly zero. Only when all of them do; 0 otherwise, and where it cannot be told.
+[[nodiscard]] std::int64_t nonfinite_times_zero(const Frame& frame, c10::ArrayRef<c10::IValue> outputs) noexcept;
+
 }  // namespace ampscope::observe

@@ -42,6 +42,8 @@ struct SiteState {
   std::int64_t last_event_step = -1;  ///< step in which a non-finite event was last recorded
   std::int64_t harmless_steps = 0;    ///< steps with a non-finite output after which all was well
   int events_written = 0;
+  std::int64_t last_absorbed_step = -1;  ///< step in which it was last recorded to end a non-finite value
+  int absorbers_written = 0;
 };
 
 /// State of the training protocol. All of it is guarded by `mutex`; events are few a step.

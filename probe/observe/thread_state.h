@@ -53,6 +53,8 @@ struct Frame {
   bool python_inside = false;   ///< Python code of the user runs inside: an autograd.Function
   bool keeps_inputs = false;
   bool input_was_nonfinite = false;  ///< in-place op: its target was known to be non-finite before
+  bool input_was_finite = false;     ///< in-place op: its target had been looked at and was finite
+  bool input_was_kept = false;       ///< in-place op: its target was written in an earlier step
   std::uint8_t input_count = 0;
   std::array<InputRef, max_inputs> inputs;
   std::vector<c10::IValue> arguments;  ///< non-tensor arguments of an op that may have to be computed again
@@ -71,11 +73,13 @@ struct ThreadState {
   static constexpr std::size_t max_depth = 128;
 
   Session* session = nullptr;
-  std::uint8_t slot = 0;     ///< reused by later threads
-  bool busy = false;         ///< inside one of our own callbacks
-  std::uint32_t clock = 0;   ///< ops started
-  std::size_t depth = 0;     ///< frames in use
-  std::size_t overflow = 0;  ///< frames beyond max_depth
+  std::uint8_t slot = 0;         ///< reused by later threads
+  bool busy = false;             ///< inside one of our own callbacks
+  std::uint32_t clock = 0;       ///< ops started
+  std::int64_t clock_step = 0;   ///< step the thread was last seen in
+  std::uint32_t step_clock = 0;  ///< value of `clock` when that step began
+  std::size_t depth = 0;         ///< frames in use
+  std::size_t overflow = 0;      ///< frames beyond max_depth
   std::array<Frame, max_depth> frames;
   std::unordered_map<std::uint64_t, SiteState*> sites;
   SiteState* last_outer = nullptr;

@@ -180,7 +180,7 @@ std::vector<Fault> number_faults() {
        .change_program = lose_one_value,
        .change_training = with_loss(loss_by_quality)},
       {.name = "nonfinite-origin",
-       .rule = "AMP614",
+       .rule = "AMP606",
        .description = "A term of the loss divides 0 by 0 when a batch holds no sample of one class.",
        .change_training = with_loss(loss_with_rare_class)},
   };

@@ -478,6 +478,9 @@ class Builder {
       witness.type = tensor(tensor_json.at("type").get<std::string>());
       witness.looked_at = get<bool>(tensor_json, "looked_at", true);
       if (witness.looked_at) witness.stats = stats_from_json(tensor_json);
+      witness.argument = get<std::string>(tensor_json, "argument", "");
+      witness.finite_before = get<bool>(tensor_json, "finite_before", false);
+      witness.earlier_step = get<bool>(tensor_json, "earlier_step", false);
       result.push_back(std::move(witness));
     }
     return result;
@@ -487,7 +490,8 @@ class Builder {
     static const std::map<std::string, trace::OriginKind> kinds = {{"producer", trace::OriginKind::producer},
                                                                    {"propagator", trace::OriginKind::propagator},
                                                                    {"input", trace::OriginKind::input},
-                                                                   {"unknown", trace::OriginKind::unknown}};
+                                                                   {"unknown", trace::OriginKind::unknown},
+                                                                   {"absorber", trace::OriginKind::absorber}};
     trace::NonfiniteEvent record;
     record.order = static_cast<std::int64_t>(trace_.nonfinite_events.size());
     record.step = each.at("step").get<std::int64_t>();
@@ -499,6 +503,7 @@ class Builder {
     record.outputs = witnesses(each.value("out", json::array()));
     for (const json& scalar : each.value("scalars", json::array()))
       record.scalars.push_back(number_of(scalar));
+    record.times_zero = get<std::int64_t>(each, "times_zero", 0);
     if (const auto replay = each.find("replay"); replay != each.end()) {
       record.replay.done = true;
       record.replay.precision = get<std::string>(*replay, "precision", "fp32");
@@ -602,6 +607,8 @@ trace::TensorStats stats_from_json(const json& object) {
   if (stats.has_finite()) {
     stats.max = stats.absmax;
     stats.min = -stats.absmax;
+    if (const auto least = object.find("min"); least != object.end()) stats.min = number_of(*least);
+    if (const auto most = object.find("max"); most != object.end()) stats.max = number_of(*most);
   }
   return stats;
 }

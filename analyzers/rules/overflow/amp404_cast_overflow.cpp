@@ -5,7 +5,7 @@
 
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
-#include "analyzers/rootcause/evidence.h"
+#include "analyzers/rootcause/scene.h"
 
 namespace ampscope::analyzers {
 
@@ -29,7 +29,8 @@ Claim claim(const RuleContext&, const Origin& origin) {
   const trace::WitnessTensor* const from = cast_input(*origin.event);
   if (from == nullptr) return trace::is_half(to) ? Claim::plausible : Claim::none;
   if (from->stats.nonfinite() != 0 || from->stats.absmax <= trace::float_limits(to).max) return Claim::none;
-  return Claim::proven;
+  // A constant that the program chose explains more than that its cast overflowed.
+  return mask_constant(origin) ? Claim::supported : Claim::proven;
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {

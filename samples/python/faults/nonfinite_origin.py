@@ -1,6 +1,6 @@
 """A term of the loss divides 0 by 0 when a batch holds no sample of one class."""
 
-# expect: AMP614 error source=divide
+# expect: AMP606 error source=divide
 
 import torch
 from torch import nn

@@ -1,6 +1,6 @@
 """A gain of zero under a square root: forward is finite, its backward is infinite at every loss scale."""
 
-# expect: AMP614 error source=root symptoms=AMP302 precision_fault=false
+# expect: AMP602 error source=root symptoms=AMP302 precision_fault=false
 
 import torch
 from torch import nn

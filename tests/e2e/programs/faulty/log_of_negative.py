@@ -1,6 +1,6 @@
 """The correction of a squashed policy takes the logarithm of a negative number (in fp32 too)."""
 
-# expect: AMP614 error source=log precision_fault=false
+# expect: AMP610 error source=log precision_fault=false
 
 import torch
 from torch import nn

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "analyzers/core/numbers.h"
+#include "analyzers/core/rule_context.h"
+#include "analyzers/rootcause/scene.h"
+
+namespace ampscope::analyzers {
+
+namespace {
+
+/// Even with all its terms of one sign and of the largest size the product cannot reach this.
+std::optional<double> largest_possible(const Origin& origin) {
+  const auto terms = inner_dimension(*origin.site, *origin.event);
+  if (!terms || !inputs_finite(*origin.event)) return std::nullopt;
+  double product = static_cast<double>(*terms);
+  double added = 0;
+  int factors = 0;
+  for (const trace::WitnessTensor& input : origin.event->inputs) {
+    if (!trace::is_floating(input.type.dtype)) continue;
+    if (!input.looked_at) return std::nullopt;
+    if (input.type.shape.size() >= 2) {
+      product *= input.stats.absmax;
+      ++factors;
+    } else {
+      added += input.stats.absmax;
+    }
+  }
+  return factors == 2 ? std::optional(product + added) : std::nullopt;
+}
+
+Claim claim(const RuleContext&, const Origin& origin) {
+  if (origin.op != OpKind::matmul || !made_here(origin)) return Claim::none;
+  const trace::NonfiniteEvent& event = *origin.event;
+  const double limit = trace::float_limits(compute_dtype(event, *origin.site)).max;
+  const auto largest = largest_possible(origin);
+  if (!finite_when_wider(event) || limit == 0 || !largest || event.replay.absmax > limit / 4) return Claim::none;
+  return *largest < limit ? Claim::proven : Claim::none;
+}
+
+void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
+  const trace::NonfiniteEvent& event = *origin.event;
+  const NonfiniteCounts counts = output_counts(event);
+  const trace::DType dtype = compute_dtype(event, *origin.site);
+  finding.title = fmt::format("{} in {} returns values that its inputs cannot give", base_name(origin.site->name),
+                              trace::short_dtype_name(dtype));
+  finding.message = fmt::format(
+      "{} returns {} of {} from finite inputs ({}). No sum of their products can pass {}, and {} gives {} at most: the "
+      "kernel "
+      "of this device or library is at fault, not the program.",
+      context.view().describe(origin.site->id), describe_bad(counts),
+      count_of(static_cast<std::int64_t>(counts.elements)), describe_tensors(event.inputs),
+      number(*largest_possible(origin)), event.replay.precision, number(event.replay.absmax));
+  finding.message += describe_outcome(origin);
+  finding.proof =
+      fmt::format("{} of {} · {} gives {}", describe_bad(counts), count_of(static_cast<std::int64_t>(counts.elements)),
+                  event.replay.precision, number(event.replay.absmax));
+  finding.evidence.emplace_back("largest_possible", *largest_possible(origin));
+  add_scene(origin, finding);
+  finding.fix =
+      "do not use this precision on this device (autocast(enabled=False), or bfloat16), or another version of the "
+      "library "
+      "(torch.backends.cudnn.enabled = False shows whether it is cuDNN)";
+  finding.fix_cpp = "do not use this precision on this device, or another version of the library";
+}
+
+constexpr std::array needs = {Stream::sentinel};
+constexpr std::array<std::string_view, 1> symptom_of = {"AMP208"};
+
+}  // namespace
+
+extern const Rule rule_amp613;
+const Rule rule_amp613 = {
+    .code = "AMP613",
+    .name = "backend-fault",
+    .family = Family::not_precision,
+    .severity = Severity::error,
+    .summary =
+        "a kernel returns non-finite values for small finite inputs, and computing it again gives ordinary numbers",
+    .precision_fault = false,
+    .needs = needs,
+    .symptom_of = symptom_of,
+    .claim = claim,
+    .explain = explain,
+};
+
+}  // namespace ampscope::analyzers

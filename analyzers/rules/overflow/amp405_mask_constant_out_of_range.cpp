@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "analyzers/core/numbers.h"
+#include "analyzers/core/rule_context.h"
+#include "analyzers/rootcause/scene.h"
+
+namespace ampscope::analyzers {
+
+namespace {
+
+constexpr std::string_view refused = "cannot be converted to type";
+
+Claim claim(const RuleContext&, const Origin& origin) {
+  return mask_constant(origin) ? Claim::proven : Claim::none;
+}
+
+void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
+  const trace::NonfiniteEvent& event = *origin.event;
+  const NonfiniteCounts counts = output_counts(event);
+  const double constant = *mask_constant(origin);
+  const trace::DType dtype = output_dtype(event);
+  const double limit = trace::float_limits(dtype).max;
+  finding.title = fmt::format("the mask constant {} does not fit {}", number(constant), trace::short_dtype_name(dtype));
+  finding.message = fmt::format(
+      "{} turns {} into infinity in {} places; {} ends at {}. Where nothing but masked values is left, the result is "
+      "NaN; in "
+      "fp32 the constant is finite.",
+      context.view().describe(origin.site->id), number(constant),
+      count_of(static_cast<std::int64_t>(counts.infinite())), trace::short_dtype_name(dtype), number(limit));
+  finding.message += describe_outcome(origin);
+  finding.proof = fmt::format("constant {} · {} ends at {} · {}", number(constant), trace::short_dtype_name(dtype),
+                              number(limit), describe_bad(counts));
+  finding.evidence.emplace_back("constant", constant);
+  finding.evidence.emplace_back("limit", limit);
+  add_scene(origin, finding);
+  finding.fix =
+      "scores.masked_fill(mask, torch.finfo(scores.dtype).min), as a fill and not as a sum; or -inf where every row "
+      "keeps "
+      "a valid key";
+  finding.fix_cpp = "scores.masked_fill(mask, -65504.0), as a fill and not as a sum";
+}
+
+/// A fill with such a constant is refused by PyTorch, and the program ends there.
+void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
+  const auto& end = context.trace().end;
+  if (!end || end->detail.find(refused) == std::string::npos || end->detail.find("overflow") == std::string::npos)
+    return;
+  Finding finding = context.finding();
+  const std::int64_t last = std::max<std::int64_t>(context.view().steps() - 1, 0);
+  finding.steps = {last, last, 1};
+  finding.title = "a constant does not fit the type it is filled into";
+  finding.message = fmt::format(
+      "The program ended with \"{}\": a fill value such as -1e9 met a tensor that autocast had made "
+      "fp16, which ends at 65 504.",
+      end->detail);
+  finding.proof = end->detail;
+  finding.evidence = {{"exception", end->detail}};
+  finding.fix = "scores.masked_fill(mask, torch.finfo(scores.dtype).min), or -inf where every row keeps a valid key";
+  finding.fix_cpp = "scores.masked_fill(mask, -65504.0)";
+  findings.push_back(std::move(finding));
+}
+
+constexpr std::array needs = {Stream::sentinel};
+constexpr std::array<std::string_view, 1> symptom_of = {"AMP208"};
+
+}  // namespace
+
+extern const Rule rule_amp405;
+const Rule rule_amp405 = {
+    .code = "AMP405",
+    .name = "mask-constant-out-of-range",
+    .family = Family::overflow,
+    .severity = Severity::error,
+    .summary = "a mask constant such as -1e9 does not fit the type and becomes -inf, or raises",
+    .precision_fault = true,
+    .needs = needs,
+    .symptom_of = symptom_of,
+    .evaluate = evaluate,
+    .claim = claim,
+    .explain = explain,
+};
+
+}  // namespace ampscope::analyzers

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "analyzers/core/numbers.h"
+#include "analyzers/core/rule_context.h"
+#include "analyzers/rootcause/scene.h"
+
+namespace ampscope::analyzers {
+
+namespace {
+
+struct Sample {
+  double step;
+  double exponent;  ///< log2 of the largest magnitude
+};
+
+struct Trend {
+  double slope = 0;  ///< powers of two a step: the median of the slopes between all pairs of samples
+  double low = 0;    ///< their lower and upper quartile
+  double high = 0;
+  double rising = 0;  ///< share of pairs in which the later one is larger
+};
+
+Trend trend_of(const std::vector<Sample>& samples) {
+  std::vector<double> slopes;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    for (std::size_t k = i + 1; k < samples.size(); ++k) {
+      if (samples[k].step > samples[i].step)
+        slopes.push_back((samples[k].exponent - samples[i].exponent) / (samples[k].step - samples[i].step));
+    }
+  }
+  Trend trend;
+  if (slopes.empty()) return trend;
+  std::sort(slopes.begin(), slopes.end());
+  trend.low = slopes[slopes.size() / 4];
+  trend.slope = slopes[slopes.size() / 2];
+  trend.high = slopes[slopes.size() * 3 / 4];
+  trend.rising = static_cast<double>(std::count_if(slopes.begin(), slopes.end(), [](double s) { return s > 0; })) /
+                 static_cast<double>(slopes.size());
+  return trend;
+}
+
+struct Candidate {
+  std::int64_t site = trace::none;
+  double largest = 0;
+  double first = 0;
+  Trend trend;
+  double end = 0;  ///< step at which the type ends
+  double earliest = 0;
+  double latest = 0;
+};
+
+void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
+  const TraceView& view = context.view();
+  const double limit = std::log2(trace::float_limits(trace::DType::float16).max);
+  const auto steps = static_cast<double>(view.steps());
+  std::optional<Candidate> nearest;
+  std::int64_t sites = 0;
+  for (const trace::Site& site : view.trace().sites) {
+    if (site.kind != trace::SiteKind::op || site.phase != trace::Phase::forward || !site.grad_enabled) continue;
+    std::vector<Sample> samples;
+    double largest = 0;
+    for (const trace::SiteNumerics* numerics : view.numerics(site.id)) {
+      if (numerics->dtype != trace::DType::float16 || numerics->stats.absmax <= 0) continue;
+      // The first steps are those of a model that has not learned anything yet.
+      if (numerics->step < 2 && steps > 20) continue;
+      samples.push_back({static_cast<double>(numerics->step), std::log2(numerics->stats.absmax)});
+      largest = std::max(largest, numerics->stats.absmax);
+    }
+    if (static_cast<double>(samples.size()) < context.parameter("min_samples")) continue;
+    if (limit - samples.back().exponent > context.parameter("max_headroom")) continue;
+    if (samples.back().exponent - samples.front().exponent < context.parameter("min_growth")) continue;
+    const Trend trend = trend_of(samples);
+    if (trend.slope <= 0 || trend.low <= 0 || trend.rising < 0.9) continue;
+    Candidate candidate{site.id, largest, std::exp2(samples.front().exponent), trend, 0, 0, 0};
+    const double headroom = limit - samples.back().exponent;
+    candidate.end = samples.back().step + headroom / trend.slope;
+    candidate.earliest = samples.back().step + headroom / trend.high;
+    candidate.latest = samples.back().step + headroom / trend.low;
+    if (candidate.end > steps * (1 + context.parameter("horizon"))) continue;
+    ++sites;
+    if (!nearest || candidate.end < nearest->end) nearest = candidate;
+  }
+  if (!nearest) return;
+  const Candidate& found = *nearest;
+  Finding finding = context.finding();
+  finding.culprit = context.culprit(found.site);
+  finding.steps = {0, std::max<std::int64_t>(view.steps() - 1, 0), view.steps()};
+  const auto whole = [](double step) { return count_of(static_cast<std::int64_t>(std::llround(step))); };
+  finding.title = fmt::format("the values of {} grow towards the end of fp16, which they reach about step {}",
+                              base_name(view.site(found.site)->name), whole(found.end));
+  finding.message = fmt::format(
+      "The largest value of {} rose from {} to {}, {} bits below the end of fp16, by {} bits in 100 steps. At this "
+      "rate it "
+      "overflows about step {} (between {} and {}).{}",
+      view.describe(found.site), number(found.first), number(found.largest), number(limit - std::log2(found.largest)),
+      number(found.trend.slope * 100), whole(found.end), whole(found.earliest), whole(found.latest),
+      sites > 1 ? fmt::format(" {} operators grow like this.", count_of(sites)) : "");
+  finding.proof = fmt::format("{} → {} · ends about step {} ({}–{})", number(found.first), number(found.largest),
+                              whole(found.end), whole(found.earliest), whole(found.latest));
+  finding.evidence = {{"largest", found.largest},
+                      {"headroom_bits", limit - std::log2(found.largest)},
+                      {"bits_per_step", found.trend.slope},
+                      {"end_step", found.end},
+                      {"end_step_earliest", found.earliest},
+                      {"end_step_latest", found.latest},
+                      {"operators", static_cast<double>(sites)}};
+  finding.fix =
+      "keep the values small: weight decay, a normalisation in front of this operator, a smaller learning rate; or "
+      "bfloat16";
+  findings.push_back(std::move(finding));
+}
+
+constexpr std::array parameters = {
+    ParameterSpec{"min_samples", 6, 3, 1000, true, "steps with full statistics that a trend needs"},
+    ParameterSpec{"max_headroom", 6, 1, 15, false, "bits below the end of fp16 from which growth matters"},
+    ParameterSpec{"min_growth", 2, 0.5, 15, false, "bits by which the values must have grown"},
+    ParameterSpec{"horizon", 1, 0.1, 100, false, "how far ahead the end may lie, in lengths of the run so far"},
+};
+
+constexpr std::array needs = {Stream::numerics};
+constexpr std::array<std::string_view, 5> symptom_of = {"AMP401", "AMP402", "AMP403", "AMP404", "AMP609"};
+
+}  // namespace
+
+extern const Rule rule_amp410;
+const Rule rule_amp410 = {
+    .code = "AMP410",
+    .name = "headroom-falling",
+    .family = Family::overflow,
+    .severity = Severity::warning,
+    .summary = "the largest values of an fp16 operator grow steadily towards the end of the type",
+    .precision_fault = true,
+    .needs = needs,
+    .parameters = parameters,
+    .symptom_of = symptom_of,
+    .evaluate = evaluate,
+};
+
+}  // namespace ampscope::analyzers
