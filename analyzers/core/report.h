@@ -44,6 +44,21 @@ struct ScalerSettings {
   std::int64_t growth_interval = 0;
 };
 
+/// A parameter whose gradient was not finite in a skipped step.
+struct SkippedGradient {
+  std::string parameter;
+  std::int64_t nan = 0;
+  std::int64_t infinite = 0;
+  double share = 0;  ///< of its elements
+};
+
+/// What one optimizer did in a skipped step: with several, the scaler keeps back only those that met non-finite values.
+struct OptimizerOutcome {
+  std::string name;
+  std::int64_t id = 0;
+  bool taken = false;
+};
+
 /// A stretch of steps during which the scale stayed the same and no step was skipped, or one skipped step.
 struct ScalerTimelineEntry {
   std::int64_t first_step = 0;
@@ -51,8 +66,20 @@ struct ScalerTimelineEntry {
   double scale = 0;        ///< used in these steps
   double scale_after = 0;  ///< set by the update of last_step
   bool skipped = false;
-  bool by_design = false;               ///< a skip that the scaler is meant to make (settling, an upward probe)
-  std::vector<std::string> parameters;  ///< whose gradients overflowed (skipped only), worst first, few
+  bool by_design = false;                    ///< a skip that the scaler is meant to make (settling, an upward probe)
+  std::vector<std::string> parameters = {};  ///< whose gradients overflowed (skipped only), worst first, few
+  std::int64_t tracker_before = 0;           ///< updates without a skip before first_step since the scale last changed
+  std::int64_t tracker_after = 0;            ///< after last_step
+  bool assigned = false;                     ///< the program set the scale itself
+  // Of a skipped step; of very many skips only the first are told in detail.
+  std::vector<SkippedGradient> gradients = {};    ///< all that were not finite, worst first
+  std::vector<OptimizerOutcome> optimizers = {};  ///< in the order of their steps
+  std::string born_op = {};                       ///< where the first non-finite value was made; empty when not known
+  std::string born_phase = {};
+  std::string born_module = {};
+  std::string born_source = {};
+  bool born_as_before = false;  ///< not seen in this step: taken from an earlier skip of the same parameters
+  std::optional<bool> smaller_scale_helps = {};  ///< whether a smaller scale would have kept the step; empty: not known
 };
 
 struct ScalerReport {

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+
+#include "analyzers/scaler/ledger.h"
+#include "analyzers/scaler/tuner.h"
+#include "trace/series.h"
 
 namespace ampscope::analyzers {
 
 namespace {
-
-constexpr std::size_t parameters_per_skip = 5;
 
 std::string first_device(const trace::RunInfo& run) {
   // Where there is a GPU, it is what the run is about; "cpu" is always there as well.
@@ -148,24 +151,6 @@ ParameterRow parameter_row(const TraceView& view, const trace::Parameter& parame
   return row;
 }
 
-std::vector<std::string> overflowed_parameters(const TraceView& view, std::int64_t step) {
-  const auto all = view.nonfinite_gradients(step);
-  std::vector<const trace::NonfiniteGradient*> worst(all.begin(), all.end());
-  const auto share = [&](const trace::NonfiniteGradient* gradient) {
-    const trace::Parameter* const parameter = view.parameter(gradient->parameter);
-    const double count = parameter != nullptr && parameter->count > 0 ? static_cast<double>(parameter->count) : 1.0;
-    return static_cast<double>(gradient->nan + gradient->infinite) / count;
-  };
-  std::stable_sort(worst.begin(), worst.end(), [&](const auto* a, const auto* b) { return share(a) > share(b); });
-  if (worst.size() > parameters_per_skip) worst.resize(parameters_per_skip);
-  std::vector<std::string> names;
-  for (const trace::NonfiniteGradient* gradient : worst) {
-    const trace::Parameter* const parameter = view.parameter(gradient->parameter);
-    if (parameter != nullptr) names.push_back(parameter->name);
-  }
-  return names;
-}
-
 ScalerReport scaler_report(const ProcessAnalysis& process, const trace::Scaler& scaler) {
   const TraceView& view = process.view;
   ScalerReport report;
@@ -175,24 +160,10 @@ ScalerReport scaler_report(const ProcessAnalysis& process, const trace::Scaler& 
   if (updates.empty()) return report;
   const trace::ScalerUpdate& first = *updates.front();
   report.settings = {first.scale_before, first.growth_factor, first.backoff_factor, first.growth_interval};
-  const SkipAnalysis& skips = process.skips[static_cast<std::size_t>(scaler.id)];
-  for (const trace::ScalerUpdate* update : updates) {
-    const bool skipped = update->found_inf != 0;
-    const bool continues = !report.timeline.empty() && !skipped && !report.timeline.back().skipped &&
-                           report.timeline.back().scale == static_cast<double>(update->scale_before);
-    if (continues) {
-      report.timeline.back().last_step = update->step;
-      report.timeline.back().scale_after = update->scale_after;
-      continue;
-    }
-    ScalerTimelineEntry entry{
-        update->step, update->step, update->scale_before, update->scale_after, skipped, false, {}};
-    if (skipped) {
-      const Skip* const skip = skips.at_step(update->step);
-      entry.by_design = skip != nullptr && process.by_design(*skip);
-      entry.parameters = overflowed_parameters(view, update->step);
-    }
-    report.timeline.push_back(std::move(entry));
+  report.timeline = make_ledger(process, scaler.id);
+  if (const std::optional<Tuning> tuning = tune(view, scaler.id); tuning && tuning->changed) {
+    report.recommendation = tuning->recommended;
+    report.recommendation_reason = summary(*tuning);
   }
   return report;
 }
@@ -217,6 +188,9 @@ NonfiniteRow nonfinite_row(const TraceView& view, const trace::NonfiniteEvent& e
 }
 
 std::string series_name(const TraceView& view, const trace::SeriesPoint& point) {
+  if (point.name == trace::backward_absmax_series) {
+    return view.trace().scalers.size() < 2 ? point.name : point.name + " of scaler " + std::to_string(point.object);
+  }
   const trace::Optimizer* const optimizer = view.optimizer(point.object);
   if (optimizer == nullptr || view.trace().optimizers.size() < 2) return point.name;
   return point.name + " of " + optimizer->name + " " + std::to_string(optimizer->id);

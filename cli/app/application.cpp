@@ -18,6 +18,7 @@
 #include "cli/commands/report.h"
 #include "cli/commands/rules.h"
 #include "cli/commands/run.h"
+#include "cli/commands/tune.h"
 #include "cli/commands/version.h"
 #include "cli/output/terminal.h"
 #include "reporters/common/text.h"
@@ -35,10 +36,11 @@ struct Verb {
   Action (*declare)(CLI::App&, Context&);
 };
 
-constexpr std::array<Verb, 9> verbs = {{
+constexpr std::array<Verb, 10> verbs = {{
     {"run", "Run a training program and watch its numbers", declare_run},
     {"report", "Show what a recorded run holds", declare_report},
     {"check", "Fail when a recorded run has findings, for CI", declare_check},
+    {"tune", "Recommend settings for the gradient scaler", declare_tune},
     {"explain", "Explain a rule: what it means, why, and how to repair it", declare_explain},
     {"rules", "List the rules", declare_rules},
     {"info", "Say what a trace holds and what of it was lost", declare_info},

@@ -12,6 +12,7 @@
 #include <c10/core/GradMode.h>
 
 #include "probe/observe/backward_observer.h"
+#include "probe/observe/backward_range.h"
 #include "probe/observe/lifecycle.h"
 #include "probe/observe/nonfinite.h"
 #include "probe/observe/protocol_events.h"
@@ -487,6 +488,9 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
     frame.site->counters->checked_calls.add(1);
     if (std::isfinite(sentinel.absmax) && sentinel.absmax > frame.site->counters->absmax.get()) {
       frame.site->counters->absmax.set(sentinel.absmax);
+    }
+    if (dtype == trace::DType::float16 && frame.phase == trace::Phase::backward && !frame.recompute) {
+      backward_range.note(sentinel.nonfinite ? std::numeric_limits<float>::infinity() : sentinel.absmax);
     }
     bad |= sentinel.nonfinite;
   }

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "probe/observe/backward_range.h"
 #include "probe/observe/python_frames.h"
 #include "probe/observe/tensor_access.h"
+#include "probe/record/series.h"
 
 namespace ampscope::observe {
 namespace {
@@ -463,6 +465,11 @@ void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate up
   update.step = p.ledger.step();
   set_scale(p, static_cast<double>(update.scale_after));
   session.recorder.scaler_update(*thread.lane, update);
+  // An update that sets the scale comes beside the one that ends the step.
+  if (const float absmax = update.assigned ? 0.0F : backward_range.take(); absmax > 0) {
+    session.recorder.series(*thread.lane, record::backward_absmax, id, update.step,
+                            static_cast<double>(absmax) / static_cast<double>(update.scale_before));
+  }
   // The optimizers whose gradients were unscaled with a non-finite result and that did not step have been skipped.
   const std::vector<trace::ProtocolEvent> events = p.ledger.events();
   for (const trace::ProtocolEvent& event : events) {

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "probe/record/output_path.h"
+#include "probe/record/series.h"
+#include "trace/series.h"
 
 namespace ampscope::record {
 namespace {
@@ -108,6 +110,7 @@ struct StepMessage {
 };
 
 const char* series_name(Series name) {
+  if (name == backward_absmax) return trace::backward_absmax_series;
   switch (name) {
     case Series::loss:
       return "loss";

@@ -5,8 +5,16 @@
 #include <limits>
 #include <utility>
 
+#include "trace/series.h"
+
 namespace ampscope::record {
 namespace {
+
+/// Length of a window of what the loss scale is judged by: every step alone up to 4096, then a 2048th of the steps so
+/// far.
+std::int64_t fine_window_length(std::int64_t first_step) {
+  return first_step < 4096 ? 1 : first_step / 2048;
+}
 
 /// Of two types a gradient passed through, the one with the narrower range: it decides what was flushed.
 trace::DType narrower(trace::DType a, trace::DType b) {
@@ -70,7 +78,7 @@ void SeriesWindows::add(const std::string& name, std::int64_t object, std::int64
     point.first_step = step;
     point.min = std::numeric_limits<double>::infinity();
     point.max = -std::numeric_limits<double>::infinity();
-    open.end = step + window_length(step);
+    open.end = step + (name == trace::backward_absmax_series ? fine_window_length(step) : window_length(step));
   }
   ++point.count;
   point.last_step = step;

@@ -168,6 +168,32 @@ Json settings_json(const analyzers::ScalerSettings& settings) {
   };
 }
 
+Json skip_json(const analyzers::ScalerTimelineEntry& entry) {
+  Json gradients = Json::array();
+  for (const analyzers::SkippedGradient& gradient : entry.gradients) {
+    gradients.push_back({{"parameter", text(gradient.parameter)},
+                         {"nan", gradient.nan},
+                         {"infinite", gradient.infinite},
+                         {"share", number(gradient.share)}});
+  }
+  Json optimizers = Json::array();
+  for (const analyzers::OptimizerOutcome& optimizer : entry.optimizers) {
+    optimizers.push_back({{"name", text(optimizer.name)}, {"id", optimizer.id}, {"taken", optimizer.taken}});
+  }
+  Json born = nullptr;
+  if (!entry.born_op.empty()) {
+    born = {{"op", text(entry.born_op)},
+            {"phase", text(entry.born_phase)},
+            {"module", text(entry.born_module)},
+            {"source", text_or_null(entry.born_source)},
+            {"as_before", entry.born_as_before}};
+  }
+  return {{"gradients", std::move(gradients)},
+          {"optimizers", std::move(optimizers)},
+          {"born", std::move(born)},
+          {"smaller_scale_helps", entry.smaller_scale_helps ? Json(*entry.smaller_scale_helps) : Json(nullptr)}};
+}
+
 Json scaler_json(const analyzers::ScalerReport& scaler) {
   Json timeline = Json::array();
   for (const analyzers::ScalerTimelineEntry& entry : scaler.timeline) {
@@ -179,6 +205,10 @@ Json scaler_json(const analyzers::ScalerReport& scaler) {
         {"skipped", entry.skipped},
         {"by_design", entry.by_design},
         {"parameters", texts(entry.parameters)},
+        {"tracker_before", entry.tracker_before},
+        {"tracker_after", entry.tracker_after},
+        {"assigned", entry.assigned},
+        {"skip", entry.skipped ? skip_json(entry) : Json(nullptr)},
     });
   }
   Json recommendation = nullptr;

@@ -534,8 +534,17 @@ class Builder {
     record.last_step = each.at("steps").at(1).get<std::int64_t>();
     record.count = get<std::int64_t>(each, "count", record.last_step - record.first_step + 1);
     record.nonfinite = get<std::int64_t>(each, "nonfinite", 0);
+    record.object = get<std::int64_t>(each, "object", trace::none);
     record.mean = record.min = record.max = get<double>(each, "mean", 0);
-    trace_.series.push_back(record);
+    if (!get<bool>(each, "each", false)) {
+      trace_.series.push_back(record);
+      return;
+    }
+    record.count = 1;
+    for (std::int64_t step = record.first_step, last = record.last_step; step <= last; ++step) {
+      record.first_step = record.last_step = step;
+      trace_.series.push_back(record);
+    }
   }
 
   void hidden(const json& each) {

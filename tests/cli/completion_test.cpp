@@ -64,7 +64,7 @@ TEST_F(Completion, OffersVerbsOptionsAndValues) {
 }
 
 TEST_F(Completion, KnowsWhatTheHelpKnows) {
-  for (const char* verb : {"run", "report", "check", "explain", "rules", "info", "doctor"}) {
+  for (const char* verb : {"run", "report", "check", "tune", "explain", "rules", "info", "doctor"}) {
     const std::string help = world.ampscope({verb, "--help"}).output;
     for (std::size_t at = help.find("--"); at != std::string::npos; at = help.find("--", at + 2)) {
       const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at);

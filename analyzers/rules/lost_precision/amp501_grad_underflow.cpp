@@ -79,7 +79,7 @@ constexpr std::array parameters = {
     ParameterSpec{"unavoidable_share", 0.05, 0.0001, 1, false,
                   "share from which it is reported although no larger scale fits"},
 };
-constexpr std::array<std::string_view, 4> symptom_of = {"AMP201", "AMP202", "AMP205", "AMP302"};
+constexpr std::array<std::string_view, 5> symptom_of = {"AMP201", "AMP202", "AMP205", "AMP302", "AMP305"};
 
 }  // namespace
 

@@ -61,6 +61,20 @@ export interface TimelineEntry {
   skipped: boolean;
   by_design: boolean;
   parameters: string[];
+  /** Updates without a skip since the scale last changed, before the first and after the last step. */
+  tracker_before: number;
+  tracker_after: number;
+  /** The program set the scale itself. */
+  assigned: boolean;
+  skip: SkipDetail | null;
+}
+
+export interface SkipDetail {
+  gradients: { parameter: string; nan: number; infinite: number; share: Spelled }[];
+  optimizers: { name: string; id: number; taken: boolean }[];
+  born: { op: string; phase: string; module: string; source: string | null; as_before: boolean } | null;
+  /** null: not known. */
+  smaller_scale_helps: boolean | null;
 }
 
 export interface Scaler {

@@ -2,7 +2,7 @@
 import type uPlot from "uplot";
 import { h, type Child } from "../dom";
 import { Timeline, type ChartOptions } from "../charts/timeline";
-import { count, extent, listed, number, powerOfTwo, scale, stepRange, superscript } from "../format";
+import { count, extent, listed, number, percent, powerOfTwo, scale, stepRange, superscript } from "../format";
 import { scalersOf, value, type Report, type Scaler, type ScalerSettings, type SeriesPoint, type TimelineEntry } from "../report";
 import { scaleSentence, seriesSentence } from "../sentences";
 import { colour } from "../theme";
@@ -137,6 +137,26 @@ function entryOf(scaler: Scaler, step: number): TimelineEntry | undefined {
   return scaler.timeline.find((entry) => step >= entry.first_step && step <= entry.last_step);
 }
 
+/** What the ledger knows of a skipped step. */
+function skipFacts(entry: TimelineEntry): string[] {
+  if (!entry.skipped) return [];
+  const facts: string[] = [];
+  const { skip } = entry;
+  if (skip && skip.gradients.length > 0) {
+    const shown = skip.gradients.slice(0, 3).map((gradient) => `${gradient.parameter} (${percent(value(gradient.share))})`);
+    const more = skip.gradients.length - shown.length;
+    facts.push(`not finite: ${listed(shown)}${more > 0 ? ` and ${count(more)} more` : ""}`);
+  } else if (entry.parameters.length > 0) {
+    facts.push(`overflowed: ${listed(entry.parameters)}`);
+  }
+  if (skip?.born) facts.push(`first in ${[skip.born.source, skip.born.module, skip.born.op].filter(Boolean).join(" ")}`);
+  const taken = skip?.optimizers.filter((optimizer) => optimizer.taken).map((optimizer) => optimizer.name) ?? [];
+  if (taken.length > 0) facts.push(`${listed(taken)} stepped all the same`);
+  if (skip?.smaller_scale_helps === true) facts.push("a smaller scale fits");
+  if (skip?.smaller_scale_helps === false) facts.push("no scale helps");
+  return facts;
+}
+
 function settingsTable(scaler: Scaler): HTMLElement {
   const { settings, recommendation } = scaler;
   const names: [keyof ScalerSettings, string, (raw: number) => string][] = [
@@ -188,7 +208,8 @@ function timelineOf(report: Report, scaler: Scaler | undefined): HTMLElement | u
       const after = value(entry.scale_after);
       facts.push(`loss scale ${scale(value(entry.scale))}${entry.last_step === step && after !== value(entry.scale) ? ` → ${scale(after)}` : ""}`);
       if (entry.skipped) facts.push(entry.by_design ? "skipped, by design" : "skipped");
-      if (entry.skipped && entry.parameters.length > 0) facts.push(`overflowed: ${listed(entry.parameters)}`);
+      if (entry.assigned) facts.push("set by the program");
+      facts.push(...skipFacts(entry));
     }
     for (const { label, points } of series) {
       const point = pointOf(points, step);
