@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "probe/observe/kept_calls.h"
 #include "probe/observe/protocol_events.h"
 #include "probe/observe/replay.h"
 #include "probe/observe/tensor_access.h"
@@ -147,7 +148,10 @@ void nonfinite_output(Session& session, ThreadState& thread, const Frame& frame,
       event.outputs.push_back(witness(thread, value.toTensor(), site.id, trace::none));
     }
   }
-  if (event.kind == trace::OriginKind::producer) event.replay = replay(frame);
+  if (event.kind == trace::OriginKind::producer) {
+    event.replay = replay(frame);
+    keep_call(session, frame, event);
+  }
   for (const c10::IValue& value : frame.arguments) {
     if (value.isDouble()) event.scalars.push_back(value.toDouble());
     if (value.isInt()) event.scalars.push_back(static_cast<double>(value.toInt()));
