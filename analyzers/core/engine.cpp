@@ -155,6 +155,7 @@ class Evaluation {
     finding.culprit.phase = origin.phase;
     finding.steps = origin.steps;
     finding.chain = origin.chain;
+    finding.call = {processes_[process].view.run().pid, origin.event->order};
     best->explain(rule_context, origin, finding);
     // A diverging run overflows in one layer after the other; that is one verdict, at the first.
     const auto earlier = std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& draft) {

@@ -37,6 +37,12 @@ struct StepSpan {
   std::int64_t count = 0;  ///< steps concerned, which need not be all between
 };
 
+/// One observed call, for whoever kept its arguments.
+struct CallKey {
+  std::int64_t pid = 0;
+  std::int64_t order = 0;  ///< NonfiniteEvent::order
+};
+
 /// A link of the chain from where a value was born to where a person sees it, for root-cause findings.
 struct ChainLink {
   std::int64_t step = 0;
@@ -67,6 +73,7 @@ struct Finding {
   std::vector<std::string> symptoms;  ///< rule codes explained by this one
   std::vector<Finding> explained;     ///< those findings themselves, folded under this one
   std::vector<ChainLink> chain;
+  std::optional<CallKey> call;  ///< in which the value was born, for root-cause findings; not in the contract
 };
 
 struct NotEvaluated {

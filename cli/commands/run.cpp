@@ -21,6 +21,7 @@
 #include "cli/process/launch.h"
 #include "cli/process/program.h"
 #include "cli/process/status_file.h"
+#include "cli/repro/bundle.h"
 #include "cli/settings/settings.h"
 #include "cli/settings/values.h"
 #include "cli/traces/load.h"
@@ -57,6 +58,8 @@ class Run {
     app.add_option("--fail-on", fail_on_, "What --check takes for a finding: warning or error (default warning)")
         ->type_name("SEVERITY");
     app.add_option("--html", html_, "Also write the HTML report")->type_name("FILE");
+    app.add_option("--repro", repro_, "Keep the call that made the first NaN or infinity, with a program that shows it")
+        ->type_name("DIR");
     app.add_flag("-q,--quiet", quiet_, "No summary after the run");
     flags_.declare(app);
     app.add_option("COMMAND", "The program and its arguments; nothing in them is taken for an option of ampscope")
@@ -130,6 +133,8 @@ class Run {
       check_format("html");
       check_writable(html_path_, force_);
     }
+    const std::string repro = settings.get("run.repro", repro_).text;
+    if (!repro.empty()) launch_.repro_folder = prepare_repro_folder(repro, force_);
     check_writable(name_->path().empty() ? name_->folder() + "/ampscope.trace" : name_->path(), true);
     make_room(*name_);
   }
@@ -184,6 +189,7 @@ class Run {
       write_file(html_path_, render(report, options), force_);
     }
     if (!silent_) print(Stream::err, summary(report, paths));
+    if (!launch_.repro_folder.empty()) say(finish_repro_folder(launch_.repro_folder, report));
     if (!checking_ || child_status != 0) return 0;
     if (report.run.steps == 0) return 2;  // nothing was looked at, which must not pass for health
     return fails(report, threshold_) ? 1 : 0;
@@ -241,6 +247,7 @@ class Run {
   Flag max_size_;
   Flag fail_on_;
   Flag html_;
+  Flag repro_;
   bool force_ = false;
   bool check_ = false;
   bool quiet_ = false;

@@ -43,6 +43,7 @@ std::map<std::string, std::string> launch_environment(const LaunchOptions& optio
       {"AMPSCOPE_COMMAND", command.dump()},
       {"AMPSCOPE_CWD", options.directory},
       {"AMPSCOPE_STATUS_FILE", options.status_file},
+      {"AMPSCOPE_REPRO", options.repro_folder},
       {"AMPSCOPE_LIB_DIR", installation.lib_dir},
   };
   if (!installation.bootstrap.empty()) environment["PYTHONPATH"] = prepended("PYTHONPATH", installation.bootstrap);

@@ -18,7 +18,8 @@ struct LaunchOptions {
   std::string level;
   double budget_percent = 0;  ///< 0: none
   std::int64_t max_bytes = 0;
-  std::string status_file;  ///< where the probe leaves notices
+  std::string repro_folder;  ///< absolute; empty: no reproduction was asked for
+  std::string status_file;   ///< where the probe leaves notices
 };
 
 /// Changes to the environment; PYTHONPATH and LD_PRELOAD keep what they had behind ours.

@@ -18,13 +18,14 @@
 namespace ampscope::cli {
 namespace {
 
-constexpr std::array<SettingSpec, 15> specs = {{
+constexpr std::array<SettingSpec, 16> specs = {{
     {"run.output", "-o", "AMPSCOPE_OUTPUT", "run.ampscope",
      "trace that a run writes; %p, %r and %h are pid, rank and host", true},
     {"run.level", "--level", "AMPSCOPE_LEVEL", "auto", "how much a run records: ops, grads, auto, full or shadow"},
     {"run.budget", "--budget", "AMPSCOPE_BUDGET", "", "most that recording may cost, in percent of the run's time"},
     {"run.max_size", "--max-size", "AMPSCOPE_MAX_SIZE", "512MiB", "largest trace of one process"},
     {"run.html", "--html", "AMPSCOPE_HTML", "", "HTML report to write after a run", true},
+    {"run.repro", "--repro", "AMPSCOPE_REPRO", "", "folder for a program that shows the fault alone", true},
     {"run.check", "--check", "AMPSCOPE_CHECK", "false", "whether findings change the exit status of a run"},
     {"run.quiet", "--quiet", "AMPSCOPE_QUIET", "false", "whether a run leaves out its summary"},
     {"report.format", "--format", "AMPSCOPE_FORMAT", "terminal", "format of a report"},

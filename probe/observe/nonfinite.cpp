@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "probe/observe/kept_calls.h"
 #include "probe/observe/protocol_events.h"
 #include "probe/observe/replay.h"
 #include "probe/observe/tensor_access.h"
@@ -265,7 +266,10 @@ void nonfinite_output(Session& session, ThreadState& thread, const Frame& frame,
                                        : trace::OriginKind::producer;
   add_outputs(thread, site, outputs, event);
   add_scalars(frame, event);
-  if (event.kind == trace::OriginKind::producer) event.replay = replay(frame);
+  if (event.kind == trace::OriginKind::producer) {
+    event.replay = replay(frame);
+    keep_call(session, frame, event);
+  }
   if (inputs.bad && frame.op->meaning == Meaning::multiply) event.times_zero = nonfinite_times_zero(frame, outputs);
   if (site.op->has_batch_statistics) follow_running_statistics(session, thread, frame, event);
   if (step_is_known_bad(session, step)) {

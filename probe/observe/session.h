@@ -36,6 +36,7 @@ struct SiteState {
   trace::Phase phase = trace::Phase::other;
   std::string api;
   bool scales_loss = false;         ///< its result is a loss times the loss scale
+  std::uint8_t calls_kept = 0;      ///< how many of its calls are in files, see kept_calls.h
   bool is_python_function = false;  ///< an autograd.Function: user code runs inside
   std::int64_t forward_site = trace::none;
   trace::DType compute_dtype = trace::DType::unknown;
@@ -120,6 +121,8 @@ struct Session {
   std::atomic<std::int64_t> bad_step{-1};   ///< latest step with a non-finite loss or gradient or a skip
   std::atomic<std::int64_t> bad_steps{0};   ///< how many there were
   std::atomic<std::int64_t> nonfinite_events{0};
+  std::atomic<std::int64_t> kept_calls{0};
+  std::atomic<std::int64_t> kept_call_bytes{0};
   std::mutex sites_mutex;
   std::vector<SiteState*> sites;  ///< by id; guarded by sites_mutex
 

@@ -47,6 +47,7 @@ Options options_from_environment() {
   options.output = variable("AMPSCOPE_OUTPUT");
   options.run_id = variable("AMPSCOPE_RUN_ID");
   options.status_file = variable("AMPSCOPE_STATUS_FILE");
+  options.repro_folder = variable("AMPSCOPE_REPRO");
   options.level = level_from(variable("AMPSCOPE_LEVEL"));
   options.budget_percent = std::strtod(variable("AMPSCOPE_BUDGET").c_str(), nullptr);
   options.max_bytes = integer("AMPSCOPE_MAX_SIZE", default_max_bytes);

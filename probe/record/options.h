@@ -12,7 +12,8 @@ namespace ampscope::record {
 struct Options {
   std::string output;  ///< trace path with the placeholders %p, %r, %h still in it
   std::string run_id;
-  std::string status_file;  ///< where notices for `ampscope run` go, one JSON object a line; may be empty
+  std::string status_file;   ///< where notices for `ampscope run` go, one JSON object a line; may be empty
+  std::string repro_folder;  ///< where calls that made a non-finite value are kept whole; empty: nowhere
   std::string start_directory;
   std::vector<std::string> command;
   trace::Level level = trace::Level::automatic;
