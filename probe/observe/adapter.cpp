@@ -5,6 +5,7 @@
 #include <torch/version.h>
 
 #include "probe/api/ampscope/probe_c.h"
+#include "probe/observe/autocast_objects.h"
 #include "probe/observe/lifecycle.h"
 #include "probe/observe/module_names.h"
 #include "probe/observe/protocol_events.h"
@@ -97,6 +98,20 @@ void ampscope_note_schedule_step(uintptr_t object, const char* class_name, uintp
 
 void ampscope_note_scale_read(uintptr_t scaler) {
   with_thread([&](Session& current, ThreadState&) { scale_read(current, scaler); });
+}
+
+int64_t ampscope_note_autocast(const char* file, int line, const char* function, const char* device,
+                               const char* dtype) {
+  std::int64_t made = -1;
+  with_thread([&](Session& current, ThreadState& thread) {
+    made = autocast_made(current, thread, {file ? file : "", line, function ? function : ""}, device ? device : "",
+                         dtype ? dtype : "");
+  });
+  return made;
+}
+
+void ampscope_note_autocast_use(int64_t made) {
+  with_thread([&](Session& current, ThreadState& thread) { autocast_used(current, thread, made); });
 }
 
 void ampscope_note_parameter(uintptr_t tensor, uintptr_t data, const char* name, const char* module,

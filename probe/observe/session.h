@@ -110,6 +110,7 @@ struct Session {
   std::atomic<std::int64_t> bad_step{-1};   ///< latest step with a non-finite loss or gradient or a skip
   std::atomic<std::int64_t> bad_steps{0};   ///< how many there were
   std::atomic<std::int64_t> nonfinite_events{0};
+  std::atomic<int> autocast_threads{0};  ///< threads in which autocast is on as far as known
   std::mutex sites_mutex;
   std::vector<SiteState*> sites;  ///< by id; guarded by sites_mutex
 

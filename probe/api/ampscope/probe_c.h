@@ -42,6 +42,12 @@ AMPSCOPE_API void ampscope_note_optimizer_step(uintptr_t object, const char* cla
 AMPSCOPE_API void ampscope_note_schedule_step(uintptr_t object, const char* class_name, uintptr_t optimizer,
                                               int from_constructor);
 AMPSCOPE_API void ampscope_note_scale_read(uintptr_t scaler);
+/* An autocast object was made at this line, not disabled; device "cpu", "cuda"; dtype "float16", "bfloat16". Returns a
+ * number for ampscope_note_autocast_use, or -1. */
+AMPSCOPE_API int64_t ampscope_note_autocast(const char* file, int line, const char* function, const char* device,
+                                            const char* dtype);
+/* The calling thread has entered an autocast object made there, or left one (-1). */
+AMPSCOPE_API void ampscope_note_autocast_use(int64_t made);
 /* Tells the dotted name of a parameter, known by the address of its TensorImpl or of its data. */
 AMPSCOPE_API void ampscope_note_parameter(uintptr_t tensor, uintptr_t data, const char* name, const char* module,
                                           const char* module_class);

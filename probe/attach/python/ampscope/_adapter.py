@@ -47,6 +47,16 @@ class Adapter:
             "ampscope_note_schedule_step", None, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int
         )
         self.note_scale_read = self._declare("ampscope_note_scale_read", None, ctypes.c_size_t)
+        self.note_autocast = self._declare(
+            "ampscope_note_autocast",
+            ctypes.c_int64,
+            ctypes.c_char_p,
+            ctypes.c_int,
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+        )
+        self.note_autocast_use = self._declare("ampscope_note_autocast_use", None, ctypes.c_int64)
         self.note_parameter = self._declare(
             "ampscope_note_parameter",
             None,
