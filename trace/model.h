@@ -93,8 +93,11 @@ struct Site {
   DType autocast_dtype = DType::unknown;
   std::string autocast_device;  ///< "cpu", "cuda"
   bool grad_enabled = false;
-  bool in_recompute = false;       ///< a forward op executed inside a backward node (activation checkpointing)
-  std::vector<TensorType> inputs;  ///< as the user's code passed them: before autocast's casts
+  bool in_recompute = false;        ///< a forward op executed inside a backward node (activation checkpointing)
+  bool traced = false;              ///< torch.jit.trace recorded it
+  bool autocast_cache = false;      ///< under autocast: whether autocast keeps the casts of weights
+  bool autocast_elsewhere = false;  ///< autocast was off here while it was on in another thread
+  std::vector<TensorType> inputs;   ///< as the user's code passed them: before autocast's casts
   std::vector<TensorType> outputs;
   DType compute_dtype = DType::unknown;  ///< of the innermost op of the same name: after autocast's casts
   std::vector<double> scalars;           ///< numeric scalar arguments in schema order (1e-8, -inf, alpha …), first call
@@ -118,7 +121,9 @@ struct SiteTotals {
   std::int64_t nonfinite_steps = 0;
   std::int64_t first_nonfinite_step = none;
   std::int64_t last_nonfinite_step = none;
-  double absmax = 0;  ///< largest finite magnitude any checked output had
+  double absmax = 0;              ///< largest finite magnitude any checked output had
+  std::int64_t failed_calls = 0;  ///< calls that were left by an exception
+  std::int64_t first_failed_step = none;
 };
 
 /// A tensor that autograd accumulates gradients for.
@@ -131,7 +136,10 @@ struct Parameter {
   std::string device;
   std::string module;  ///< path of the owning module
   std::string module_class;
-  std::int64_t optimizer = none;  ///< the optimizer that was seen to own it
+  std::int64_t optimizer = none;   ///< the optimizer that was seen to own it
+  std::int64_t first_step = none;  ///< step in which it first received a gradient
+  std::int64_t replaces = none;    ///< the parameter whose place it took: the same tensor with other memory or dtype
+  std::int64_t made_by = none;     ///< site that made the memory, where it replaces another
 };
 
 struct Optimizer {

@@ -112,8 +112,14 @@ std::uint64_t resolve_references(Trace& trace, Budget& memory) {
       resolve.tensor(type);
     trace.sites[i] = std::move(site);
   }
-  for (auto& parameter : trace.parameters)
-    resolve.optimizer(parameter.optimizer);
+  for (std::size_t i = 0; i < trace.parameters.size(); ++i) {
+    // The table may grow, so the entry is not held by reference.
+    std::int64_t replaces = trace.parameters[i].replaces;
+    resolve.parameter(replaces);
+    trace.parameters[i].replaces = replaces;
+    resolve.site(trace.parameters[i].made_by);
+    resolve.optimizer(trace.parameters[i].optimizer);
+  }
   for (auto& schedule : trace.schedules)
     resolve.optimizer(schedule.optimizer);
   for (auto& pattern : trace.patterns) {

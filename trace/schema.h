@@ -184,6 +184,9 @@ struct Fields<Site> : Known {
     v("autocast_device", &Site::autocast_device);
     v("grad_enabled", &Site::grad_enabled);
     v("in_recompute", &Site::in_recompute);
+    v("traced", &Site::traced);
+    v("autocast_cache", &Site::autocast_cache);
+    v("autocast_elsewhere", &Site::autocast_elsewhere);
     v("inputs", &Site::inputs);
     v("outputs", &Site::outputs);
     v("compute_dtype", &Site::compute_dtype);
@@ -213,6 +216,8 @@ struct Fields<SiteTotals> : Known {
     v("first_nonfinite_step", &SiteTotals::first_nonfinite_step, Range::position);
     v("last_nonfinite_step", &SiteTotals::last_nonfinite_step, Range::position);
     v("absmax", &SiteTotals::absmax);
+    v("failed_calls", &SiteTotals::failed_calls, Range::count);
+    v("first_failed_step", &SiteTotals::first_failed_step, Range::position);
   }
 };
 
@@ -230,6 +235,9 @@ struct Fields<Parameter> : Known {
     v("module", &Parameter::module);
     v("module_class", &Parameter::module_class);
     v("optimizer", &Parameter::optimizer, Range::id);
+    v("first_step", &Parameter::first_step, Range::position);
+    v("replaces", &Parameter::replaces, Range::id);
+    v("made_by", &Parameter::made_by, Range::id);
   }
 };
 

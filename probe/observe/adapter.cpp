@@ -5,6 +5,7 @@
 #include <torch/version.h>
 
 #include "probe/api/ampscope/probe_c.h"
+#include "probe/observe/autocast_objects.h"
 #include "probe/observe/lifecycle.h"
 #include "probe/observe/module_names.h"
 #include "probe/observe/protocol_events.h"
@@ -115,6 +116,20 @@ void ampscope_note_scaler_refusal(uintptr_t optimizer, const char* class_name, u
   with_thread([&](Session& current, ThreadState& thread) {
     note_refusal(current, thread, optimizer, class_name ? class_name : "", reason);
   });
+}
+
+int64_t ampscope_note_autocast(const char* file, int line, const char* function, const char* device,
+                               const char* dtype) {
+  std::int64_t made = -1;
+  with_thread([&](Session& current, ThreadState& thread) {
+    made = autocast_made(current, thread, {file ? file : "", line, function ? function : ""}, device ? device : "",
+                         dtype ? dtype : "");
+  });
+  return made;
+}
+
+void ampscope_note_autocast_use(int64_t made) {
+  with_thread([&](Session& current, ThreadState& thread) { autocast_used(current, thread, made); });
 }
 
 void ampscope_note_parameter(uintptr_t tensor, uintptr_t data, const char* name, const char* module,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <exception>
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
@@ -217,6 +218,10 @@ void start_range(Session& session, ThreadState& thread, Frame& frame) {
   if (thread.in_backward && thread.engine_depth == 0) end_backward(session, thread);
   if (frame.op->meaning == Meaning::scaler_range) thread.scaler_range = frame.op;
   if (frame.kind != FrameKind::closed_range) return;
+  const AutocastState autocast = autocast_now();
+  frame.autocast = autocast.on;
+  frame.autocast_dtype = autocast.dtype;
+  frame.autocast_on_cuda = autocast.cuda;
   if (frame.op->meaning == Meaning::optimizer_range) {
     frame.phase = trace::Phase::optimizer;
     optimizer_range_begins(session, thread);
@@ -346,6 +351,7 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
     frame.autocast = autocast.on;
     frame.autocast_dtype = autocast.dtype;
     frame.autocast_on_cuda = autocast.cuda;
+    autocast_is(session, thread, autocast.on);
   }
   if (frame.op->meaning == Meaning::unscale || frame.op->meaning == Meaning::update_scale) {
     frame.phase = trace::Phase::scaler;
@@ -510,6 +516,8 @@ bool takes_nonfinite(const Session& session, const Frame& frame) {
 
 void end_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
   SiteState& site = *frame.site;
+  // The record of an operator that threw ends while the exception passes it, without outputs.
+  if (std::uncaught_exceptions() > 0) site.counters->count_failure(session.step.load(std::memory_order_relaxed));
   const auto outputs = c10::ArrayRef<c10::IValue>(function.outputs());
   std::int64_t elements = 0;
   std::int64_t bytes = 0;

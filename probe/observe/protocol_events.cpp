@@ -210,6 +210,19 @@ std::int64_t parameter_of(Session& session, const c10::TensorImpl& leaf) {
   } else {
     parameter.name = "parameter " + std::to_string(parameter.id);
   }
+  parameter.first_step = p.ledger.step();
+  // A module that is cast, or whose .data is assigned, keeps its tensors and gives them other memory.
+  for (std::size_t i = p.variables.size(); i-- > 0;) {
+    const auto before = p.variables[i].lock();
+    if (!before || before.get() != &leaf) continue;
+    parameter.replaces = static_cast<std::int64_t>(i);
+    if (const ProducerTable::Entry made = session.producers.find(address); made.known) parameter.made_by = made.site;
+    parameter.name = p.parameters[i].name;
+    parameter.module = p.parameters[i].module;
+    parameter.module_class = p.parameters[i].module_class;
+    parameter.optimizer = p.parameters[i].optimizer;
+    break;
+  }
   p.parameters.push_back(parameter);
   session.parameters.put(address, parameter.id, static_cast<std::uint32_t>(parameter.id));
   session.recorder.define(parameter);

@@ -30,6 +30,7 @@ struct Handle {
     ended->busy = false;
     ended->in_backward = false;
     ended->last_outer = nullptr;
+    if (ended->session) autocast_is(*ended->session, *ended, false);
     Pool& p = pool();
     const std::lock_guard lock(p.mutex);
     p.free.push_back(ended);
@@ -103,6 +104,7 @@ ThreadState* thread_state(Session& session) noexcept {
       state->depth = 0;
       state->overflow = 0;
       state->busy = false;
+      state->autocast = false;
       state->in_backward = false;
       state->engine_depth = 0;
       state->optimizer_ranges = 0;

@@ -1,5 +1,7 @@
 #include "probe/observe/site_resolver.h"
 
+#include <ATen/TracerMode.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
 
@@ -81,6 +83,10 @@ SiteState* create(Session& session, ThreadState& thread, const Frame& frame, Sit
   d.autocast_device = frame.autocast ? (frame.autocast_on_cuda ? "cuda" : "cpu") : "";
   d.grad_enabled = c10::GradMode::is_enabled();
   d.in_recompute = frame.recompute;
+  d.traced = at::tracer::impl::is_dispatch_enabled();
+  d.autocast_cache = frame.autocast && at::autocast::is_autocast_cache_enabled();
+  d.autocast_elsewhere =
+      !frame.autocast && session.autocast_threads.load(std::memory_order_relaxed) > (thread.autocast ? 1 : 0);
   describe_inputs(session, d, *frame.op, inputs);
   // What it is computed in: its own first floating input, or that of the op of the same name inside it, which is what
   // autocast called after its casts.

@@ -75,6 +75,7 @@ struct ThreadState {
   Session* session = nullptr;
   std::uint8_t slot = 0;         ///< reused by later threads
   bool busy = false;             ///< inside one of our own callbacks
+  bool autocast = false;         ///< whether autocast was on here when last looked at
   std::uint32_t clock = 0;       ///< ops started
   std::int64_t clock_step = 0;   ///< step the thread was last seen in
   std::uint32_t step_clock = 0;  ///< value of `clock` when that step began
@@ -122,6 +123,13 @@ struct ThreadState {
 
   [[nodiscard]] Frame* top() noexcept { return depth > 0 ? &frames[depth - 1] : nullptr; }
 };
+
+/// Notes whether autocast is on in the calling thread.
+inline void autocast_is(Session& session, ThreadState& thread, bool on) noexcept {
+  if (thread.autocast == on) return;
+  thread.autocast = on;
+  session.autocast_threads.fetch_add(on ? 1 : -1, std::memory_order_relaxed);
+}
 
 /// State of the calling thread for the current session; null when out of memory.
 [[nodiscard]] ThreadState* thread_state(Session& session) noexcept;

@@ -39,6 +39,8 @@ struct SiteCounters {
   SingleWriter<std::int64_t> first_nonfinite_step_plus_one;
   SingleWriter<std::int64_t> last_nonfinite_step;
   SingleWriter<float> absmax;
+  SingleWriter<std::int64_t> failed_calls;
+  SingleWriter<std::int64_t> first_failed_step_plus_one;
 
   void count_call(std::int64_t step, std::int64_t output_elements, std::int64_t output_bytes) noexcept {
     calls.add(1);
@@ -64,6 +66,11 @@ struct SiteCounters {
     last_nonfinite_step.set(step);
   }
 
+  void count_failure(std::int64_t step) noexcept {
+    failed_calls.add(1);
+    if (first_failed_step_plus_one.get() == 0) first_failed_step_plus_one.set(step + 1);
+  }
+
   [[nodiscard]] trace::SiteTotals totals(std::int64_t site) const noexcept {
     trace::SiteTotals row;
     row.site = site;
@@ -84,6 +91,8 @@ struct SiteCounters {
     row.first_nonfinite_step = first_nonfinite_step_plus_one.get() - 1;
     row.last_nonfinite_step = row.nonfinite_calls ? last_nonfinite_step.get() : trace::none;
     row.absmax = static_cast<double>(absmax.get());
+    row.failed_calls = failed_calls.get();
+    row.first_failed_step = first_failed_step_plus_one.get() - 1;
     return row;
   }
 };

@@ -115,9 +115,9 @@ class Builder {
       schedule(line.get<std::string>());
     for (const json& line : list("scalers"))
       scaler(line.get<std::string>());
+    name_sites();
     for (const json& line : list("parameters"))
       parameter(line.get<std::string>());
-    name_sites();
     for (const json& each : list("sites"))
       site(each);
     for (const json& each : list("steps"))
@@ -216,6 +216,9 @@ class Builder {
     record.module = record.name.substr(0, record.name.rfind('.'));
     const std::string optimizer = words.get("optimizer");
     record.optimizer = optimizer.empty() ? trace::none : std::stoll(optimizer);
+    if (const std::string step = words.get("since"); !step.empty()) record.first_step = std::stoll(step);
+    if (const std::string before = words.get("replaces"); !before.empty()) record.replaces = std::stoll(before);
+    if (const std::string site = words.get("made_by"); !site.empty()) record.made_by = site_id(site);
     parameters_[record.name] = record.id;
     trace_.parameters.push_back(record);
   }
@@ -296,6 +299,10 @@ class Builder {
     }
     record.grad_enabled = get<bool>(each, "grad", record.phase == trace::Phase::forward);
     record.in_recompute = get<bool>(each, "recompute", false);
+    record.traced = get<bool>(each, "traced", false);
+    record.autocast_cache = get<bool>(each, "autocast_cache", record.autocast);
+    record.autocast_elsewhere = get<bool>(each, "autocast_elsewhere", false);
+    record.thread = get<int>(each, "thread", 0);
     for (const json& text : each.value("in", json::array()))
       record.inputs.push_back(tensor(text.get<std::string>()));
     for (const json& text : each.value("out", json::array()))
@@ -316,6 +323,8 @@ class Builder {
     totals.time_ns = get<std::int64_t>(each, "time_ns", 0);
     totals.bytes = get<std::int64_t>(each, "bytes", 0);
     totals.absmax = get<double>(each, "absmax", 0);
+    totals.failed_calls = get<std::int64_t>(each, "failed_calls", 0);
+    totals.first_failed_step = totals.failed_calls > 0 ? get<std::int64_t>(each, "failed_at", 0) : trace::none;
     trace_.sites.push_back(std::move(record));
     trace_.totals.push_back(totals);
   }

@@ -50,6 +50,12 @@ AMPSCOPE_API void ampscope_note_optimizer_restored(uintptr_t optimizer);
 /* A call of the scaler ended in an exception: `reason` is one of the flags of refusals in trace/model.h. The optimizer is
  * 0 where the call is of none. */
 AMPSCOPE_API void ampscope_note_scaler_refusal(uintptr_t optimizer, const char* class_name, uint32_t reason);
+/* An autocast object was made at this line, not disabled; device "cpu", "cuda"; dtype "float16", "bfloat16". Returns a
+ * number for ampscope_note_autocast_use, or -1. */
+AMPSCOPE_API int64_t ampscope_note_autocast(const char* file, int line, const char* function, const char* device,
+                                            const char* dtype);
+/* The calling thread has entered an autocast object made there, or left one (-1). */
+AMPSCOPE_API void ampscope_note_autocast_use(int64_t made);
 /* Tells the dotted name of a parameter, known by the address of its TensorImpl or of its data. */
 AMPSCOPE_API void ampscope_note_parameter(uintptr_t tensor, uintptr_t data, const char* name, const char* module,
                                           const char* module_class);

@@ -53,6 +53,16 @@ class Adapter:
         self.note_scaler_refusal = self._declare(
             "ampscope_note_scaler_refusal", None, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_uint32
         )
+        self.note_autocast = self._declare(
+            "ampscope_note_autocast",
+            ctypes.c_int64,
+            ctypes.c_char_p,
+            ctypes.c_int,
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+        )
+        self.note_autocast_use = self._declare("ampscope_note_autocast_use", None, ctypes.c_int64)
         self.note_parameter = self._declare(
             "ampscope_note_parameter",
             None,

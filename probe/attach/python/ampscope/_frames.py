@@ -23,6 +23,9 @@ MODULE_CALL_CODE = torch.nn.Module._call_impl.__code__
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _OWN = os.path.dirname(__file__) + os.sep
+_AUTOCAST_FILE = os.path.join(_TORCH, "amp", "autocast_mode.py")
+_TRACE_FILE = os.path.join(_TORCH, "jit", "_trace.py")
+_AMP_DECORATORS = {"decorate_fwd": "custom_fwd", "decorate_bwd": "custom_bwd"}
 _STACK_LINES = 8
 _DEPTH = 400
 
@@ -42,6 +45,12 @@ _APIS: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
     ("amp/grad_scaler.py", "get_scale"): ("GradScaler.get_scale", ()),
     ("amp/autocast_mode.py", "decorate_fwd"): ("custom_fwd", ()),
     ("amp/autocast_mode.py", "decorate_bwd"): ("custom_bwd", ()),
+    ("nn/modules/module.py", "half"): ("Module.half", ()),
+    ("nn/modules/module.py", "bfloat16"): ("Module.bfloat16", ()),
+    ("nn/modules/module.py", "float"): ("Module.float", ()),
+    ("nn/modules/module.py", "double"): ("Module.double", ()),
+    ("nn/modules/module.py", "to"): ("Module.to", ()),
+    ("nn/modules/module.py", "load_state_dict"): ("Module.load_state_dict", ()),
     ("utils/checkpoint.py", "checkpoint"): ("checkpoint", ()),
     ("utils/checkpoint.py", "recompute_fn"): ("checkpoint", ()),
     ("autograd/__init__.py", "grad"): ("autograd.grad", ()),
@@ -138,6 +147,7 @@ def describe() -> tuple[Line, list[Line], bool, str, str, str, list[tuple[str, f
     modules: list[torch.nn.Module] = []
     api = ""
     arguments: list[tuple[str, float]] = []
+    tracing = False
     depth = 0
     while frame is not None and depth < _DEPTH:
         code = frame.f_code
@@ -147,6 +157,12 @@ def describe() -> tuple[Line, list[Line], bool, str, str, str, list[tuple[str, f
                 module = _local(frame, "self")
                 if isinstance(module, torch.nn.Module):
                     modules.append(module)
+            elif source[0] and filename == _TRACE_FILE:
+                tracing = True
+            elif source[0] and not api and not modules and code.co_name in _AMP_DECORATORS:
+                # Whether an autograd.Function takes care of autocast shows only outside its own lines.
+                if filename == _AUTOCAST_FILE:
+                    api = _AMP_DECORATORS[code.co_name]
             elif not source[0] and filename.startswith(_TORCH):
                 known = _APIS.get((filename[len(_TORCH) :], code.co_name))
                 # The outermost function of torch that the user's line called gives the name; arguments may come from
@@ -161,6 +177,9 @@ def describe() -> tuple[Line, list[Line], bool, str, str, str, list[tuple[str, f
             line = (filename, frame.f_lineno or 0, code.co_name)
             if not source[0]:
                 source = line
+            elif tracing:
+                # What torch.jit.trace records belongs to its call; the module tells where inside.
+                source, stack, api, tracing = line, [], "jit.trace", False
             elif len(stack) < _STACK_LINES:
                 stack.append(line)
         frame = frame.f_back

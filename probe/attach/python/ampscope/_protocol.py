@@ -9,8 +9,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import os
 import sys
 import threading
+import weakref
 from types import CodeType, FrameType, MethodType
 from typing import Any
 
@@ -20,6 +22,8 @@ from ._adapter import Adapter
 # Lightning or accelerate put between; deeper means that somebody else called the optimizer.
 _SCALER_SEARCH_DEPTH = 12
 _CONSTRUCTOR_SEARCH_DEPTH = 4
+# torch.cuda.amp.autocast and torch.cpu.amp.autocast are classes over torch.autocast, marked as deprecated.
+_AUTOCAST_CLASSES = ("autocast_mode.py", "typing_extensions.py")
 # warnings.warn(stacklevel=2) in LRScheduler.step must name the program's line, not the wrapper's: frames of files named
 # like this do not count, for warnings as for the import system whose file it is.
 _FILE_NOT_COUNTED = "<ampscope wrapper, for warnings what importlib/_bootstrap is>"
@@ -34,6 +38,10 @@ class ProtocolNotes:
         self._torch = torch
         self._is_compiling = torch.compiler.is_compiling
         self._scaler_class = torch.amp.GradScaler
+        self._autocast_class = torch.amp.autocast
+        self._torch_folder = os.path.dirname(torch.__file__) + os.sep
+        self._autocast_lines: dict[tuple[CodeType, int], int] = {}
+        self._autocast_made_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._scaler_code = _codes(self._scaler_class, "step", "_maybe_opt_step")
         self._handles: list[Any] = []
         self._wrapped: list[tuple[type, str, WatchedMethod]] = []
@@ -55,6 +63,12 @@ class ProtocolNotes:
         self._watch(optimizer_module.Optimizer, "load_state_dict", self._optimizer_restored)
         for name in ("unscale_", "step", "update"):
             self._watch_failures(self._scaler_class, name)
+        for name, note in (
+            ("__init__", self._autocast_made),
+            ("__enter__", self._autocast_entered),
+            ("__exit__", self._autocast_left),
+        ):
+            self._watch(self._autocast_class, name, note)
 
     def remove(self) -> None:
         for handle in self._handles:
@@ -177,6 +191,36 @@ class ProtocolNotes:
         method = WatchedMethod(original, wrapper)
         setattr(owner, name, method)
         self._wrapped.append((owner, name, method))
+    # Autocast objects
+
+    def _autocast_made(self, autocast: Any, frame: FrameType | None) -> None:
+        while frame is not None and frame.f_code.co_filename.endswith(_AUTOCAST_CLASSES):
+            frame = frame.f_back
+        if frame is None or not autocast._enabled or autocast.device not in ("cpu", "cuda"):
+            return
+        if frame.f_code.co_filename.startswith(self._torch_folder):
+            return  # torch makes them for its own ends: checkpointing, data parallel replicas
+        key = (frame.f_code, frame.f_lasti)
+        made = self._autocast_lines.get(key, -1)
+        if made < 0:
+            made = self._adapter.note_autocast(
+                frame.f_code.co_filename.encode(errors="surrogateescape"),
+                frame.f_lineno or 0,
+                frame.f_code.co_name.encode(),
+                autocast.device.encode(),
+                str(autocast.fast_dtype).removeprefix("torch.").encode(),
+            )
+            self._autocast_lines[key] = made
+        self._autocast_made_at[autocast] = made
+
+    def _autocast_entered(self, autocast: Any, frame: FrameType | None) -> None:
+        made = self._autocast_made_at.get(autocast)
+        if made is not None and made >= 0:
+            self._adapter.note_autocast_use(made)
+
+    def _autocast_left(self, autocast: Any, frame: FrameType | None) -> None:
+        if autocast in self._autocast_made_at:
+            self._adapter.note_autocast_use(-1)
 
     # Wrapping
 

@@ -1,0 +1,17 @@
+"""autocast is called like a switch."""
+
+# expect: AMP114 warning source=made
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+optimizer = torch.optim.AdamW(model.parameters())
+inputs, targets = torch.randn(32, 8), torch.randint(3, (32,))
+torch.autocast("cpu", dtype=torch.bfloat16)  # <- made
+for _ in range(12):
+    loss = nn.functional.cross_entropy(model(inputs), targets)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

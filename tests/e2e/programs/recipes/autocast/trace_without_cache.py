@@ -1,0 +1,24 @@
+"""Tracing with the cache off, and outside autocast."""
+
+# expect: quiet
+
+import warnings
+
+import torch
+from torch import nn
+
+warnings.filterwarnings("ignore")
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+inputs, targets = torch.randn(16, 8), torch.randint(3, (16,))
+for step in range(10):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = nn.functional.cross_entropy(model(inputs), targets)
+    if step == 5:
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
+            torch.jit.trace(model, inputs, check_trace=False)
+        torch.jit.trace(model, inputs)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
