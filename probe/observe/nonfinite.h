@@ -14,6 +14,9 @@ void nonfinite_output(Session& session, ThreadState& thread, const Frame& frame,
                       bool has_nan);
 
 /// The gradient that arrives at a parameter is non-finite.
+/// Writes the calls that led to the first harmful anomaly of the run: those up to the first non-finite output of this
+/// step on this thread, or up to now where no output showed it.
+void write_recent_calls(Session& session, ThreadState& thread);
 void nonfinite_gradient(Session& session, ThreadState& thread, std::int64_t parameter, const at::Tensor& gradient);
 
 /// Writes what was kept of a step that has turned out bad, forgets what was kept of one that went well.

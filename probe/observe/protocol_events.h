@@ -34,11 +34,14 @@ void forget_fresh_gradient(Session& session, std::int64_t parameter);
 /// Whether a value is the scale tensor of a scaler that was seen.
 [[nodiscard]] bool is_scale_tensor(Session& session, const c10::IValue& value);
 [[nodiscard]] double current_scale(Session& session);
+/// The loss scale that gradients of an optimizer (none: not known which) still carry at this point of the step: 1 when
+/// the backward pass was not of a scaled loss, or the gradients have been unscaled or changed by the program since.
+[[nodiscard]] double pending_scale(Session& session, std::int64_t optimizer);
 /// Adds one gradient's sum of squares to the norm of the running step.
 void add_gradient_norm(Session& session, double sum_squares);
 
-/// `scale_tensor`: address of the scale that the loss was multiplied with, null if it cannot be told. `scale`: its value,
-/// NaN where it cannot be read without waiting for a device.
+/// `scale_tensor`: address of the scale that the loss was multiplied with, null if it cannot be told. `scale`: its
+/// value, NaN where it cannot be read without waiting for a device.
 void loss_scaled(Session& session, ThreadState& thread, std::int64_t site, const void* scale_tensor, double scale);
 void backward_begins(Session& session, ThreadState& thread, std::int64_t root_site, bool autocast,
                      trace::DType autocast_dtype, bool create_graph);
