@@ -11,9 +11,10 @@ body, head = nn.Linear(16, 64), nn.Linear(64, 4)
 optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=1e-3)
 scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
 inputs, targets = torch.randn(32, 16), torch.randint(4, (32,))
+large = inputs * 40000  # Made beforehand: nothing but the values is different in that step.
 
 for step in range(40):
-    batch = inputs * 40000 if step == 29 else inputs
+    batch = large if step == 29 else inputs
     with torch.autocast("cpu", dtype=torch.float16):
         if step % 2 == 0:
             hidden = F.linear(batch, body.weight, body.bias)
