@@ -13,13 +13,19 @@ scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
 inputs, targets = torch.randn(32, 16), torch.randint(4, (32,))
 large = inputs * 40000  # Made beforehand: nothing but the values is different in that step.
 
+
+def even(batch):
+    return F.linear(batch, body.weight, body.bias)
+
+
+def odd(batch):
+    return F.linear(batch, body.weight, body.bias)  # <- bad
+
+
 for step in range(40):
     batch = large if step == 29 else inputs
     with torch.autocast("cpu", dtype=torch.float16):
-        if step % 2 == 0:
-            hidden = F.linear(batch, body.weight, body.bias)
-        else:
-            hidden = F.linear(batch, body.weight, body.bias)  # <- bad
+        hidden = (even if step % 2 == 0 else odd)(batch)
         loss = F.cross_entropy(head(hidden.relu()), targets)
     optimizer.zero_grad()
     scaler.scale(loss).backward()
