@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 
@@ -108,6 +109,25 @@ void describe_run(const Trace& trace, std::vector<Fact>& out) {
   facts.add("ended", ending(trace));
 }
 
+/// The calls that led to an anomaly, the last ones by name.
+std::string recent_calls(const Trace& trace, const FlightRecord& record) {
+  constexpr std::size_t named = 6;
+  std::string text = amount(record.calls.size(), "call") + " up to step " + std::to_string(record.step);
+  const std::size_t first = record.calls.size() - std::min(record.calls.size(), named);
+  for (std::size_t i = first; i < record.calls.size(); ++i) {
+    const RecentCall& call = record.calls[i];
+    text += i == first ? ", the last: " : ", ";
+    const auto site = static_cast<std::size_t>(call.site);
+    text += call.site >= 0 && site < trace.sites.size() ? trace.sites[site].name : "unknown";
+    if (call.nonfinite) {
+      text += " (not finite)";
+    } else if (!std::isnan(call.absmax)) {
+      text += format(" (up to %.3g)", static_cast<double>(call.absmax));
+    }
+  }
+  return text;
+}
+
 void describe_contents(const Trace& trace, std::vector<Fact>& out) {
   Facts facts(out);
   facts.add("steps", amount(static_cast<std::uint64_t>(std::max<std::int64_t>(trace.steps(), 0)), "step") + " in " +
@@ -128,6 +148,8 @@ void describe_contents(const Trace& trace, std::vector<Fact>& out) {
   facts.add("values", amount(trace.numerics.size(), "sampled output"));
   facts.add("anomalies", amount(trace.nonfinite_events.size(), "non-finite output") + ", " +
                              amount(trace.nonfinite_gradients.size(), "non-finite gradient"));
+  for (const FlightRecord& record : trace.flight_records)
+    facts.add("flight recorder", recent_calls(trace, record));
 }
 
 void describe_recorder(const Trace& trace, std::vector<Fact>& out) {

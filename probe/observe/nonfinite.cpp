@@ -219,11 +219,22 @@ bool written_in_earlier_step(const ThreadState& thread, const ProducerTable::Ent
   return entry.known && entry.thread == thread.slot && thread.clock_step > 0 && entry.clock < thread.step_clock;
 }
 
+void write_recent_calls(Session& session, ThreadState& thread) {
+  if (session.flight_recorded.exchange(true, std::memory_order_relaxed)) return;
+  thread.recent.freeze(session.step.load(std::memory_order_relaxed), trace::none);
+  session.recorder.define(thread.recent.take());
+}
+
 void settle_events(Session& session, ThreadState& thread) {
   if (thread.step_events.empty()) return;
   const std::int64_t step = session.step.load(std::memory_order_relaxed);
   const bool bad = session.bad_step.load(std::memory_order_acquire) >= thread.step_events_step;
   if (!bad && step == thread.step_events_step) return;
+  if (bad) {
+    write_recent_calls(session, thread);
+  } else {
+    thread.recent.thaw();
+  }
   const std::size_t allowed = events_allowed(session);
   std::size_t written = 0;
   for (trace::NonfiniteEvent& event : thread.step_events) {
@@ -272,7 +283,9 @@ void nonfinite_output(Session& session, ThreadState& thread, const Frame& frame,
   }
   if (inputs.bad && frame.op->meaning == Meaning::multiply) event.times_zero = nonfinite_times_zero(frame, outputs);
   if (site.op->has_batch_statistics) follow_running_statistics(session, thread, frame, event);
+  if (!session.flight_recorded.load(std::memory_order_relaxed)) thread.recent.freeze(step, event.order);
   if (step_is_known_bad(session, step)) {
+    write_recent_calls(session, thread);
     ++site.events_written;
     write(session, std::move(event));
     session.recorder.urgent();
@@ -319,6 +332,7 @@ void nonfinite_gradient(Session& session, ThreadState& thread, std::int64_t para
   session.recorder.nonfinite_gradient(*thread.lane, row);
   step_is_bad(session);
   settle_events(session, thread);
+  write_recent_calls(session, thread);
 }
 
 }  // namespace ampscope::observe

@@ -20,6 +20,9 @@ void absorbed_input(Session& session, ThreadState& thread, const Frame& frame, c
 [[nodiscard]] bool written_in_earlier_step(const ThreadState& thread, const ProducerTable::Entry& entry) noexcept;
 
 /// The gradient that arrives at a parameter is non-finite.
+/// Writes the calls that led to the first harmful anomaly of the run: those up to the first non-finite output of this
+/// step on this thread, or up to now where no output showed it.
+void write_recent_calls(Session& session, ThreadState& thread);
 void nonfinite_gradient(Session& session, ThreadState& thread, std::int64_t parameter, const at::Tensor& gradient);
 
 /// Writes what was kept of a step that has turned out bad, forgets what was kept of one that went well.

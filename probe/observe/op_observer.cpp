@@ -382,7 +382,7 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   if (thread.optimizer_ranges > 0 && frame.op->name.starts_with("aten::_fused_")) {
     note_fused_kernel(thread, frame, inputs);
   }
-  switch (frame.op->meaning) {
+  switch (thread.repeats_outer_op() ? Meaning::plain : frame.op->meaning) {
     case Meaning::unscale:
       start_unscale(session, thread, frame, inputs);
       break;
@@ -436,7 +436,14 @@ ProducerTable::Entry source_of(const Session& session, const Frame& frame) {
   return source < frame.input_count ? session.producers.find(frame.inputs[source].address) : ProducerTable::Entry{};
 }
 
-void end_output(Session& session, ThreadState& thread, Frame& frame, const at::Tensor& tensor, bool& bad, bool& nan) {
+/// What the outputs of one call showed.
+struct Seen {
+  bool nonfinite = false;
+  bool nan = false;
+  float absmax = std::numeric_limits<float>::quiet_NaN();  ///< NaN: none was looked at
+};
+
+void end_output(Session& session, ThreadState& thread, Frame& frame, const at::Tensor& tensor, Seen& seen) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   const void* address = address_of(impl);
   if (!address) return;
@@ -482,12 +489,12 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
       stats::accumulate(view, thread.scratch);
       sentinel.nonfinite = thread.scratch.nonfinite() > 0;
       sentinel.absmax = static_cast<float>(thread.scratch.absmax);
-      nan |= thread.scratch.nan > 0;
+      seen.nan |= thread.scratch.nan > 0;
       session.recorder.numerics(*thread.lane, session.step.load(std::memory_order_relaxed), frame.site->id,
                                 session.numerics_weight.load(std::memory_order_relaxed), dtype, thread.scratch);
     } else {
       sentinel = stats::check_nonfinite(view);
-      if (sentinel.nonfinite) nan |= stats::count_nonfinite(view).nan > 0;
+      if (sentinel.nonfinite) seen.nan |= stats::count_nonfinite(view).nan > 0;
     }
     made.checked = true;
     made.nonfinite = sentinel.nonfinite;
@@ -498,7 +505,8 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
     if (dtype == trace::DType::float16 && frame.phase == trace::Phase::backward && !frame.recompute) {
       backward_range.note(sentinel.nonfinite ? std::numeric_limits<float>::infinity() : sentinel.absmax);
     }
-    bad |= sentinel.nonfinite;
+    seen.nonfinite |= sentinel.nonfinite;
+    if (!(sentinel.absmax <= seen.absmax)) seen.absmax = sentinel.absmax;
   }
   session.producers.put(address, made);
 }
@@ -515,21 +523,19 @@ bool takes_nonfinite(const Session& session, const Frame& frame) {
 }
 
 void end_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
-  SiteState& site = *frame.site;
   // The record of an operator that threw ends while the exception passes it, without outputs.
-  if (std::uncaught_exceptions() > 0) site.counters->count_failure(session.step.load(std::memory_order_relaxed));
+  if (std::uncaught_exceptions() > 0) frame.site->counters->count_failure(session.step.load(std::memory_order_relaxed));
   const auto outputs = c10::ArrayRef<c10::IValue>(function.outputs());
   std::int64_t elements = 0;
   std::int64_t bytes = 0;
-  bool bad = false;
-  bool nan = false;
+  Seen seen;
   const auto visit = [&](const at::Tensor& tensor) {
     const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
     if (impl.has_symbolic_sizes_strides() || impl.is_python_dispatch()) return;
     const std::int64_t count = impl.numel();
     elements += count;
     bytes += count * static_cast<std::int64_t>(impl.dtype_initialized() ? impl.itemsize() : 0);
-    end_output(session, thread, frame, tensor, bad, nan);
+    end_output(session, thread, frame, tensor, seen);
   };
   for (const c10::IValue& value : outputs) {
     if (const at::Tensor* tensor = tensor_of(value)) {
@@ -541,14 +547,22 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
       }
     }
   }
+  if (seen.nonfinite) {
+    confirm_sites(session, thread, outputs);
+    if (function.seqNr() >= 0 && c10::GradMode::is_enabled()) {
+      session.sequences.put(at::RecordFunction::currentThreadId(), function.seqNr(), frame.site->id);
+    }
+  }
+  SiteState& site = *frame.site;
+  thread.recent.add(session.step.load(std::memory_order_relaxed), site.id, seen.absmax, seen.nonfinite);
   site.counters->count_call(session.step.load(std::memory_order_relaxed), elements, bytes);
   if (frame.start_ticks) {
     site.counters->timed_calls.add(1);
     site.counters->timed_ns.add(ticks_to_ns(ticks() - frame.start_ticks));
   }
   if (site.definition) publish(session, site, outputs);
-  if (bad) {
-    nonfinite_output(session, thread, frame, outputs, nan);
+  if (seen.nonfinite) {
+    nonfinite_output(session, thread, frame, outputs, seen.nan);
   } else if (!thread.step_events.empty() && thread.step_events_step == thread.clock_step &&
              takes_nonfinite(session, frame)) {
     absorbed_input(session, thread, frame, outputs);
@@ -558,9 +572,13 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
   if (thread.depth >= 2 && thread.frames[thread.depth - 2].op == frame.op) {
     thread.frames[thread.depth - 2].same_op_inside = true;
   }
+  if (frame.op->meaning == Meaning::hidden_region) end_range(session, thread, frame);
+  if (frame.op->meaning != Meaning::unscale && frame.op->meaning != Meaning::update_scale && !frame.op->mutates_first) {
+    return;
+  }
+  if (thread.repeats_outer_op()) return;
   if (frame.op->meaning == Meaning::unscale) end_unscale(session, thread, frame);
   if (frame.op->meaning == Meaning::update_scale) end_update(session, thread, frame);
-  if (frame.op->meaning == Meaning::hidden_region) end_range(session, thread, frame);
   note_scale_assignment(session, thread, frame, outputs);
 }
 
@@ -613,6 +631,7 @@ void on_start(const at::RecordFunction& function) {
   Frame& frame = thread.frames[thread.depth++];
   frame.function = &function;
   frame.site = nullptr;
+  frame.site_from = SiteFrom::parent;
   frame.op = op_info(function.name(), function.overload_name());
   frame.kind = FrameKind::op;
   frame.phase = trace::Phase::other;
@@ -721,25 +740,25 @@ void end_callback(const at::RecordFunction& function, at::ObserverContext*) {
 }
 
 // --- The self-test's own observer. ---
-struct Seen {
+struct SelfTest {
   bool called = false;
   bool name_ok = false;
   bool inputs_ok = false;
   bool outputs_ok = false;
 };
-thread_local Seen* seen = nullptr;
+thread_local SelfTest* self_test_result = nullptr;
 
 std::unique_ptr<at::ObserverContext> test_start(const at::RecordFunction& function) {
-  if (seen && std::strcmp(function.name(), "aten::empty") == 0) {
-    seen->called = seen->name_ok = true;
-    seen->inputs_ok = function.inputs().size() == 6 && function.inputs()[0].isIntList();
+  if (self_test_result && std::strcmp(function.name(), "aten::empty") == 0) {
+    self_test_result->called = self_test_result->name_ok = true;
+    self_test_result->inputs_ok = function.inputs().size() == 6 && function.inputs()[0].isIntList();
   }
   return nullptr;
 }
 
 void test_end(const at::RecordFunction& function, at::ObserverContext*) {
-  if (seen && std::strcmp(function.name(), "aten::empty") == 0) {
-    seen->outputs_ok = function.outputs().size() == 1 && function.outputs()[0].isTensor();
+  if (self_test_result && std::strcmp(function.name(), "aten::empty") == 0) {
+    self_test_result->outputs_ok = function.outputs().size() == 1 && function.outputs()[0].isTensor();
   }
 }
 
@@ -756,15 +775,15 @@ void register_callbacks() {
 }
 
 const char* self_test() {
-  Seen result;
-  seen = &result;
+  SelfTest result;
+  self_test_result = &result;
   const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(test_start, test_end)
                                                      .needsInputs(true)
                                                      .needsOutputs(true)
                                                      .scopes({at::RecordScope::FUNCTION}));
   static_cast<void>(at::empty({0}));
   at::removeCallback(handle);
-  seen = nullptr;
+  self_test_result = nullptr;
   if (!result.called) return "torch does not announce its operators to this build";
   if (!result.name_ok || !result.inputs_ok || !result.outputs_ok) {
     return "torch's records of operators have another layout than this build expects";

@@ -99,6 +99,7 @@ void end_step_if_repeated(Session& session, ThreadState& thread, std::int64_t op
   if (p.explicit_steps) return;
   if (p.ledger.contains(EventKind::optimizer_step, optimizer) ||
       p.ledger.contains(EventKind::optimizer_skip, optimizer)) {
+    if (p.primary_optimizer != optimizer) p.primary_settled = true;
     p.primary_optimizer = optimizer;
     end_step(session, thread);
   }
@@ -329,6 +330,29 @@ double current_scale(Session& session) {
   return session.protocol.scale;
 }
 
+double pending_scale(Session& session, std::int64_t optimizer) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  if (!p.scale_known) return 1;
+  bool scaled = false;
+  for (const trace::ProtocolEvent& event : p.ledger.events()) {
+    switch (event.kind) {
+      case EventKind::backward:
+        // A pass of another optimizer's loss behind the unscaling does not scale what has been unscaled.
+        if (event.flags & flag::scaled) scaled = true;
+        break;
+      case EventKind::unscale:
+        if (optimizer < 0 || event.object == optimizer) return 1;
+        break;
+      case EventKind::gradient_write:
+        return 1;
+      default:
+        break;
+    }
+  }
+  return scaled ? p.scale : 1;
+}
+
 void add_gradient_norm(Session& session, double sum_squares) {
   const std::lock_guard lock(session.protocol.mutex);
   session.protocol.squared_gradient_norm += sum_squares;
@@ -551,6 +575,12 @@ void optimizer_stepped(Session& session, ThreadState& thread, std::int64_t optim
   if (through_scaler) event.flags |= flag::through_scaler;
   if (!fused_found_inf && thread.step_applied_nonfinite) event.flags |= flag::nonfinite_gradients;
   thread.step_applied_nonfinite = false;
+  if (!p.scaler_in_use && !p.explicit_steps && p.ledger.follows_ended_step(optimizer)) {
+    // Steps end with the last of several optimizers, which is known only now.
+    add_event(session, thread, event);
+    if (!p.primary_settled) p.primary_optimizer = optimizer;
+    return;
+  }
   add_event(session, thread, event);
   if (p.primary_optimizer < 0) p.primary_optimizer = optimizer;
   if (!p.explicit_steps && !p.scaler_in_use && optimizer == p.primary_optimizer) end_step(session, thread);

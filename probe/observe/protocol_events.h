@@ -34,6 +34,9 @@ void forget_fresh_gradient(Session& session, std::int64_t parameter);
 /// Whether a value is the scale tensor of a scaler that was seen.
 [[nodiscard]] bool is_scale_tensor(Session& session, const c10::IValue& value);
 [[nodiscard]] double current_scale(Session& session);
+/// The loss scale that gradients of an optimizer (none: not known which) still carry at this point of the step: 1 when
+/// the backward pass was not of a scaled loss, or the gradients have been unscaled or changed by the program since.
+[[nodiscard]] double pending_scale(Session& session, std::int64_t optimizer);
 /// Adds one gradient's sum of squares to the norm of the running step.
 void add_gradient_norm(Session& session, double sum_squares);
 

@@ -39,14 +39,30 @@ double number_of(Inputs inputs, std::size_t index) {
   return 0;
 }
 
-/// Statistics of one gradient as the optimizer is to see it.
+/// log2 of a loss scale; false where the scale is no power of two.
+bool binary_exponent(double scale, int& exponent) {
+  const double mantissa = std::frexp(scale, &exponent);
+  --exponent;
+  return mantissa == 0.5;
+}
+
+/// Statistics of one gradient as the optimizer is to see it. `scale`: the loss scale; `divide`: the gradient still
+/// carries it.
 void record_gradient(Session& session, ThreadState& thread, std::int64_t parameter, const at::Tensor& gradient,
-                     double scale) {
+                     double scale, bool divide) {
   const c10::TensorImpl& impl = *gradient.unsafeGetTensorImpl();
   stats::TensorView view;
   if (!readable(impl) || !view_of(impl, view)) return;
   thread.scratch.reset();
   stats::accumulate(view, thread.scratch);
+  if (thread.scratch.nonfinite() > 0) thread.step_applied_nonfinite = true;
+  int exponent = 0;
+  // A histogram of binary exponents is divided exactly by a power of two alone; anything else is not recorded.
+  if (divide &&
+      !(binary_exponent(scale, exponent) &&
+        stats::divide_by_power_of_two(thread.scratch, exponent, trace::float_limits(dtype_of(impl)).smallest_normal))) {
+    return;
+  }
   record::GradientSample sample;
   sample.step = session.step.load(std::memory_order_relaxed);
   sample.parameter = parameter;
@@ -55,7 +71,6 @@ void record_gradient(Session& session, ThreadState& thread, std::int64_t paramet
   session.recorder.gradient(*thread.lane, sample, thread.scratch);
   add_gradient_norm(
       session, thread.scratch.nonfinite() > 0 ? std::numeric_limits<double>::infinity() : thread.scratch.sum_squares);
-  if (thread.scratch.nonfinite() > 0) thread.step_applied_nonfinite = true;
 }
 
 /// loss * scaler.get_scale(): the scale as a number of the program's.
@@ -92,25 +107,33 @@ void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
       const at::Tensor& gradient = entry.toTensor();
       const std::int64_t parameter = gradient_at(session, address_of(*gradient.unsafeGetTensorImpl()));
       replaced |= parameter < 0;
-      if (parameter < 0) continue;
       if (first_parameter < 0) first_parameter = parameter;
-      if (session.looks_at_gradients()) record_gradient(session, thread, parameter, gradient, frame.scale);
     }
   }
-  thread.step_applied_nonfinite = false;  // The scaler looks after these.
   const ScalerCall call = python_connected() ? python_scaler_call() : ScalerCall{};
   const std::int64_t optimizer = optimizer_owning(session, first_parameter, call.optimizer, call.optimizer_class);
+  // Before a fused optimizer's step the op is called with 1, only to look for infinities: its kernel divides.
+  const double pending = frame.scale == 1 ? pending_scale(session, optimizer) : 1;
+  if (pending != 1) frame.scale = pending;
   if (list.isTensorList()) {
     for (const c10::IValue& entry : list.toListRef()) {
       if (!entry.isTensor() || !entry.toTensor().defined()) continue;
-      const std::int64_t parameter = session.gradients.find(address_of(*entry.toTensor().unsafeGetTensorImpl()));
+      const void* address = address_of(*entry.toTensor().unsafeGetTensorImpl());
+      const std::int64_t parameter = session.gradients.find(address);
+      if (session.looks_at_gradients() && parameter >= 0 && gradient_at(session, address) == parameter) {
+        record_gradient(session, thread, parameter, entry.toTensor(), frame.scale, pending != 1);
+      }
       assign_owner(session, parameter, optimizer);
       forget_fresh_gradient(session, parameter);
     }
   }
+  thread.step_applied_nonfinite = false;  // The scaler looks after these.
   gradients_unscaled(session, thread, optimizer, frame.site ? frame.site->id : trace::none, frame.scale, found > 0,
                      replaced);
-  if (found > 0) settle_events(session, thread);
+  if (found > 0) {
+    settle_events(session, thread);
+    write_recent_calls(session, thread);
+  }
 }
 
 void start_update(Session& session, Frame& frame, Inputs inputs) {
@@ -196,8 +219,9 @@ void optimizer_touched(Session& session, ThreadState& thread, std::int64_t param
 
 void look_at_fresh_gradients(Session& session, ThreadState& thread, std::int64_t optimizer) {
   if (!session.looks_at_gradients()) return;
+  const double scale = pending_scale(session, optimizer);
   for (const auto& [parameter, gradient] : take_fresh_gradients(session, optimizer)) {
-    record_gradient(session, thread, parameter, gradient, 1);
+    record_gradient(session, thread, parameter, gradient, scale, scale != 1);
   }
 }
 

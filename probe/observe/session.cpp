@@ -110,6 +110,7 @@ ThreadState* thread_state(Session& session) noexcept {
       state->optimizer_ranges = 0;
       state->last_node = nullptr;
       state->step_events.clear();
+      state->recent.clear();
     }
     return state && state->lane ? state : nullptr;
   } catch (...) {

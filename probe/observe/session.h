@@ -74,6 +74,7 @@ struct Protocol {
   std::unordered_map<std::int64_t, trace::SourceLine> sources_by_site;  ///< of optimizer and scaler sites
 
   std::int64_t primary_optimizer = trace::none;  ///< without a scaler, a step ends when this one has stepped
+  bool primary_settled = false;                  ///< it steps more often than another one that once came after it
   bool scaler_in_use = false;                    ///< an update was seen, or gradients were unscaled since the last step
   bool explicit_steps = false;                   ///< the program marks its steps
   bool parameters_written = false;               ///< by hand, since the last backward pass
@@ -124,6 +125,7 @@ struct Session {
   std::atomic<std::int64_t> kept_calls{0};
   std::atomic<std::int64_t> kept_call_bytes{0};
   std::atomic<int> autocast_threads{0};  ///< threads in which autocast is on as far as known
+  std::atomic<bool> flight_recorded{false};  ///< the calls before the first harmful anomaly have been written
   std::mutex sites_mutex;
   std::vector<SiteState*> sites;  ///< by id; guarded by sites_mutex
 

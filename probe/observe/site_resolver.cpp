@@ -141,6 +141,20 @@ std::int64_t parameter_among(Session& session, c10::ArrayRef<const c10::IValue> 
   return trace::none;
 }
 
+/// The tensors a running op was given, as far as they are still there.
+std::vector<c10::IValue> kept_inputs(const Frame& frame) {
+  std::vector<c10::IValue> inputs;
+  for (std::uint8_t i = 0; i < frame.input_count; ++i) {
+    auto strong = frame.inputs[i].tensor.lock();
+    if (strong) inputs.emplace_back(at::Tensor(std::move(strong)));
+  }
+  return inputs;
+}
+
+c10::ArrayRef<const c10::IValue> as_inputs(const std::vector<c10::IValue>& values) {
+  return c10::ArrayRef<const c10::IValue>(values.data(), values.size());
+}
+
 SiteState* find_or_create(Session& session, ThreadState& thread, const Frame& frame, SiteState* parent,
                           std::uint64_t full_key, std::uint64_t key, c10::ArrayRef<const c10::IValue> inputs,
                           bool& created) {
@@ -155,16 +169,18 @@ SiteState* find_or_create(Session& session, ThreadState& thread, const Frame& fr
 
 }  // namespace
 
-SiteState* resolve_outer(Session& session, ThreadState& thread, const Frame& frame, std::uint64_t key,
+SiteState* resolve_outer(Session& session, ThreadState& thread, Frame& frame, std::uint64_t key,
                          c10::ArrayRef<const c10::IValue> inputs) {
   SiteState* predicted = thread.last_outer ? thread.last_outer->predicted_next : nullptr;
   SiteState* parent = thread.depth >= 2 ? thread.frames[thread.depth - 2].site : nullptr;
   const bool python = python_connected();
   SiteState* site = nullptr;
+  frame.site_from = SiteFrom::frames;
   // Without Python the place follows from the arguments, which costs less than being wrong.
   if (python && predicted && predicted->key == key && predicted->parent == parent && thread.clock % verify_every != 0 &&
       !session.full_numerics.load(std::memory_order_relaxed)) {
     site = predicted;
+    frame.site_from = SiteFrom::prediction;
   } else {
     bool created = false;
     const std::uint64_t stack = python ? python_stack_hash() : 0;
@@ -195,6 +211,47 @@ SiteState* resolve_inner(Session& session, ThreadState& thread, const Frame& fra
   bool created = false;
   const auto full_key = combine(combine(key, static_cast<std::uint64_t>(parent.id)), 0x1a);
   return find_or_create(session, thread, frame, &parent, full_key, key, inputs, created);
+}
+
+void confirm_sites(Session& session, ThreadState& thread, c10::ArrayRef<c10::IValue> outputs) {
+  std::size_t index = thread.depth;
+  while (index > 0 && thread.frames[index - 1].site_from == SiteFrom::parent)
+    --index;
+  if (index == 0 || thread.frames[index - 1].site_from != SiteFrom::prediction) return;
+  Frame& called = thread.frames[index - 1];
+  called.site_from = SiteFrom::frames;
+  SiteState* const predicted = called.site;
+  const std::uint64_t stack = predicted ? python_stack_hash() : 0;
+  if (stack == 0) return;
+  bool created = false;
+  SiteState* parent = predicted->parent;
+  const auto full_key = combine(combine(predicted->key, stack), parent ? parent->key : 0);
+  const std::vector<c10::IValue> inputs = kept_inputs(called);
+  SiteState* site =
+      find_or_create(session, thread, called, parent, full_key, predicted->key, as_inputs(inputs), created);
+  if (created) place(session, *site, python_place());
+  if (!site || site == predicted) return;
+  if (predicted->is_python_function) site->is_python_function = true;
+  called.site = site;
+  if (thread.last_outer == predicted) thread.last_outer = site;
+
+  const std::int64_t taken_for = thread.frames[thread.depth - 1].site ? thread.frames[thread.depth - 1].site->id : -1;
+  for (; index < thread.depth; ++index) {
+    Frame& inside = thread.frames[index];
+    if (!inside.site) continue;  // A range that only groups.
+    const std::vector<c10::IValue> its_inputs = kept_inputs(inside);
+    inside.site = resolve_inner(session, thread, inside, *site, inside.site->key, as_inputs(its_inputs));
+    if (!inside.site) return;
+    site = inside.site;
+  }
+  for (const c10::IValue& value : outputs) {
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    const void* address = address_of(*value.toTensor().unsafeGetTensorImpl());
+    ProducerTable::Entry made = session.producers.find(address);
+    if (!made.known || made.site != taken_for) continue;
+    made.site = site->id;
+    session.producers.put(address, made);
+  }
 }
 
 SiteState* resolve_node(Session& session, ThreadState& thread, const Frame& frame, std::int64_t forward_site) {

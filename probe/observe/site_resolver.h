@@ -9,8 +9,12 @@ namespace ampscope::observe {
 
 /// Site of an op that the user's code called itself (nothing observed around it but groups). Walks Python's frames only
 /// when the op does not follow its predecessor as it did last time, and now and then to check that.
-[[nodiscard]] SiteState* resolve_outer(Session& session, ThreadState& thread, const Frame& frame, std::uint64_t key,
+[[nodiscard]] SiteState* resolve_outer(Session& session, ThreadState& thread, Frame& frame, std::uint64_t key,
                                        c10::ArrayRef<const c10::IValue> inputs);
+
+/// Before an anomaly is told: where the site of the innermost call of the user's was only predicted, walks the frames,
+/// which still stand, and corrects its site and those of the ops inside it. `outputs` are those of the top frame.
+void confirm_sites(Session& session, ThreadState& thread, c10::ArrayRef<c10::IValue> outputs);
 
 /// Site of an op that another op, node or range called.
 [[nodiscard]] SiteState* resolve_inner(Session& session, ThreadState& thread, const Frame& frame, SiteState& parent,

@@ -11,6 +11,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include "probe/observe/session.h"
+#include "probe/record/recent_calls.h"
 
 namespace ampscope::observe {
 
@@ -32,6 +33,12 @@ enum class FrameKind : std::uint8_t {
   closed_range,  ///< a range whose ops are its own: Optimizer.step, the data loader
 };
 
+enum class SiteFrom : std::uint8_t {
+  parent,      ///< the op, node or range around it
+  frames,      ///< Python's frames, or the parameters that it uses
+  prediction,  ///< what followed the call before it last time
+};
+
 /// An op, node or range that has started and not ended on this thread.
 struct Frame {
   static constexpr std::size_t max_inputs = 8;
@@ -39,6 +46,7 @@ struct Frame {
   const void* function = nullptr;  ///< address of the RecordFunction: pairs start and end
   FrameKind kind = FrameKind::op;
   const OpInfo* op = nullptr;
+  SiteFrom site_from = SiteFrom::parent;
   SiteState* site = nullptr;  ///< null for transparent frames and when the site table is full
   std::uint32_t start_clock = 0;
   std::uint64_t start_ticks = 0;
@@ -86,6 +94,7 @@ struct ThreadState {
   SiteState* last_outer = nullptr;
   record::FastLane* lane = nullptr;
   stats::FlatStats scratch;
+  record::RecentCalls recent;
   std::vector<trace::NonfiniteEvent> step_events;  ///< of the running step, written if it turns out bad
   std::int64_t step_events_step = 0;
 
@@ -121,6 +130,15 @@ struct ThreadState {
   std::int64_t own_ticks = 0;       ///< spent in our callbacks in timed steps
   std::int64_t own_ticks_full = 0;  ///< the same in steps with full numerics
 
+  /// Whether the op of the top frame is already running further out: a TorchDispatchMode hands a call on to the
+  /// dispatcher, which announces it once more. Only the outermost is the program's.
+  [[nodiscard]] bool repeats_outer_op() const noexcept {
+    for (std::size_t i = depth; i-- > 1;) {
+      const Frame& outer = frames[i - 1];
+      if (outer.op == frames[depth - 1].op && outer.kind == FrameKind::op) return true;
+    }
+    return false;
+  }
   [[nodiscard]] Frame* top() noexcept { return depth > 0 ? &frames[depth - 1] : nullptr; }
 };
 

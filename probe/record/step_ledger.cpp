@@ -36,7 +36,7 @@ StepLedger::StepLedger() {
 }
 
 void StepLedger::add(const trace::ProtocolEvent& event) {
-  if (previous_open_ && running_.empty() && trails(event.kind)) {
+  if (belongs_to_previous(event)) {
     if (previous_.size() < max_events && (previous_.empty() || previous_.back() != event)) previous_.push_back(event);
     return;
   }
@@ -45,6 +45,18 @@ void StepLedger::add(const trace::ProtocolEvent& event) {
   // A loop over parameters makes the same event many times over; one says it.
   if (trails(event.kind) && !running_.empty() && running_.back() == event) return;
   running_.push_back(event);
+}
+
+bool StepLedger::belongs_to_previous(const trace::ProtocolEvent& event) const noexcept {
+  if (!previous_open_ || !running_.empty()) return false;
+  if (trails(event.kind)) return true;
+  // The second of two optimizers that step after one backward pass.
+  return event.kind == trace::EventKind::optimizer_step &&
+         std::any_of(previous_.begin(), previous_.end(),
+                     [](const auto& earlier) { return earlier.kind == trace::EventKind::backward; }) &&
+         std::none_of(previous_.begin(), previous_.end(), [&](const auto& earlier) {
+           return earlier.kind == event.kind && earlier.object == event.object;
+         });
 }
 
 void StepLedger::amend(trace::EventKind kind, std::uint32_t flags, std::uint64_t optimizers, std::uint64_t added) {
@@ -67,10 +79,24 @@ bool StepLedger::contains(trace::EventKind kind) const noexcept {
 
 void StepLedger::end_step() {
   if (previous_open_) close_previous();
+  note_companions();
   previous_.swap(running_);
   running_.clear();
   previous_open_ = true;
   ++step_;
+}
+
+void StepLedger::note_companions() {
+  std::vector<std::int64_t> stepped;
+  for (const trace::ProtocolEvent& event : running_) {
+    if (event.kind == trace::EventKind::optimizer_step) stepped.push_back(event.object);
+  }
+  if (stepped.size() < 2) return;
+  for (const std::int64_t optimizer : stepped) {
+    if (std::find(companions_.begin(), companions_.end(), optimizer) == companions_.end()) {
+      companions_.push_back(optimizer);
+    }
+  }
 }
 
 void StepLedger::close_previous() {
@@ -101,9 +127,14 @@ std::vector<StepLedger::Closed> StepLedger::take_closed() {
 
 std::vector<StepLedger::Closed> StepLedger::finish() {
   if (previous_open_) close_previous();
-  const bool stepped = contains(trace::EventKind::optimizer_step) || contains(trace::EventKind::optimizer_skip) ||
-                       contains(trace::EventKind::scaler_update) || contains(trace::EventKind::parameter_write) ||
-                       contains(trace::EventKind::refusal);
+  const bool stepped =
+      std::any_of(running_.begin(), running_.end(),
+                  [this](const auto& event) {
+                    return event.kind == trace::EventKind::optimizer_step &&
+                           std::find(companions_.begin(), companions_.end(), event.object) == companions_.end();
+                  }) ||
+      contains(trace::EventKind::optimizer_skip) || contains(trace::EventKind::scaler_update) ||
+      contains(trace::EventKind::parameter_write) || contains(trace::EventKind::refusal);
   if (stepped) {
     closed_.push_back(close(step_, running_));
     ++step_;

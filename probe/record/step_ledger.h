@@ -39,13 +39,21 @@ class StepLedger {
   void end_step();
   /// The steps that have become complete since the last call.
   [[nodiscard]] std::vector<Closed> take_closed();
-  /// Closes what is open, at the end of a run. The running step counts only when an optimizer has stepped in it, or
-  /// the scaler has refused to go on.
+  /// Whether an optimizer's step, made now, follows another one's after the same backward pass: it then belongs to the
+  /// step that has just ended.
+  [[nodiscard]] bool follows_ended_step(std::int64_t optimizer) const noexcept {
+    return belongs_to_previous({.kind = trace::EventKind::optimizer_step, .object = optimizer});
+  }
+  /// Closes what is open, at the end of a run. The running step counts only when an optimizer has stepped in it that is
+  /// not one of several in each step, for those have been counted with the others, or
+  /// when the scaler has refused to go on.
   [[nodiscard]] std::vector<Closed> finish();
 
  private:
   Closed close(std::int64_t step, const std::vector<trace::ProtocolEvent>& events);
   void close_previous();
+  void note_companions();
+  [[nodiscard]] bool belongs_to_previous(const trace::ProtocolEvent& event) const noexcept;
 
   // A program that calls something thousands of times a step has made its point by then.
   static constexpr std::size_t max_events = 512;
@@ -55,6 +63,7 @@ class StepLedger {
   std::vector<trace::ProtocolEvent> previous_;
   bool previous_open_ = false;
   std::vector<Closed> closed_;
+  std::vector<std::int64_t> companions_;  ///< optimizers that stepped in one step together with others
   std::unordered_map<std::uint64_t, std::vector<trace::StepPattern>> patterns_;  ///< by hash
   std::int64_t next_pattern_ = 0;
 };

@@ -1,6 +1,8 @@
 #include "probe/stats/flat_stats.h"
 
 #include <bit>
+#include <cmath>
+#include <cstring>
 
 namespace ampscope::stats {
 
@@ -67,6 +69,30 @@ void merge(FlatStats& into, const FlatStats& from) noexcept {
     const std::uint64_t elements = from.counts[exponent - FlatStats::lowest_exponent];
     if (elements != 0) into.add(exponent, elements);
   }
+}
+
+bool divide_by_power_of_two(FlatStats& stats, int exponent, int smallest_normal) noexcept {
+  if (stats.lowest > stats.highest || exponent == 0) return true;
+  // Below the smallest normal double a division rounds.
+  if (stats.lowest - exponent < std::numeric_limits<double>::min_exponent - 1) return false;
+  if (stats.highest - exponent > FlatStats::highest_exponent) return false;
+  std::uint64_t* const first = stats.counts + (stats.lowest - FlatStats::lowest_exponent);
+  const auto length = static_cast<std::size_t>(stats.highest - stats.lowest + 1);
+  std::uint64_t* const target = first - exponent;
+  std::memmove(target, first, length * sizeof *first);
+  // What the moved counts do not cover of their old place is empty now.
+  for (std::size_t i = 0; i < length; ++i) {
+    if (first + i < target || first + i >= target + length) first[i] = 0;
+  }
+  stats.lowest -= exponent;
+  stats.highest -= exponent;
+  for (double* value : {&stats.min, &stats.max, &stats.absmax})
+    *value = std::ldexp(*value, -exponent);
+  stats.sum_squares = std::ldexp(stats.sum_squares, -2 * exponent);
+  stats.subnormal = 0;
+  for (int e = stats.lowest; e <= stats.highest && e < smallest_normal; ++e)
+    stats.subnormal += stats.at(e);
+  return true;
 }
 
 trace::TensorStats to_tensor_stats(const FlatStats& stats) {

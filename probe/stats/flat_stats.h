@@ -54,6 +54,11 @@ static_assert(std::is_trivially_copyable_v<FlatStats>);
 /// Adds everything in `from` to `into`.
 void merge(FlatStats& into, const FlatStats& from) noexcept;
 
+/// Makes these the statistics of every element divided by 2^exponent, exactly. `smallest_normal`: exponent of the
+/// smallest normal value of the tensor's dtype, which decides what counts as subnormal afterwards. False, and nothing
+/// is changed, where an element would leave the range of a double.
+[[nodiscard]] bool divide_by_power_of_two(FlatStats& stats, int exponent, int smallest_normal) noexcept;
+
 /// For the trace. Allocates: not for a hook.
 [[nodiscard]] trace::TensorStats to_tensor_stats(const FlatStats& stats);
 

@@ -88,5 +88,29 @@ TEST(StepLedger, ALoopOverParametersIsOneEvent) {
   EXPECT_EQ(ledger.events().size(), 4U) << "micro-batches are counted one by one";
 }
 
+TEST(StepLedger, ASecondOptimizerAfterTheSameBackwardPassIsNoStepOfItsOwn) {
+  StepLedger ledger;
+  ledger.add(event(EventKind::backward));
+  ledger.add(event(EventKind::optimizer_step, 0));
+  ledger.end_step();
+  EXPECT_TRUE(ledger.follows_ended_step(1));
+  EXPECT_FALSE(ledger.follows_ended_step(0)) << "an optimizer steps once in a step";
+  ledger.add(event(EventKind::optimizer_step, 1));
+  EXPECT_EQ(ledger.finish().size(), 1U);
+}
+
+/// Discriminator, generator: steps end with the first, so at the end of the run the second is left over.
+TEST(StepLedger, WhatIsLeftOfAStepOfTwoOptimizersIsNoneAtTheEnd) {
+  StepLedger ledger;
+  for (int i = 0; i < 3; ++i) {
+    ledger.add(event(EventKind::backward));
+    ledger.add(event(EventKind::optimizer_step, 0));
+    ledger.end_step();
+    ledger.add(event(EventKind::backward));
+    ledger.add(event(EventKind::optimizer_step, 1));
+  }
+  EXPECT_EQ(ledger.finish().size(), 3U);
+}
+
 }  // namespace
 }  // namespace ampscope::record

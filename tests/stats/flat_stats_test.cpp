@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -95,6 +96,34 @@ TEST(FlatStatsTest, SumOfSquaresSaturates) {
   for (int i = 0; i < 5; ++i)
     stats.add_squares(0x1p1018);
   EXPECT_TRUE(std::isinf(stats.sum_squares));
+}
+
+TEST(FlatStatsTest, DividesByAPowerOfTwoAsTheElementsThemselvesWould) {
+  for (const int exponent : {16, 3, 0, -5, -70}) {
+    std::vector<float> values = {0, 1.5F, -2.25F, 0x1p-100F, 0x1.8p-126F, 0x1p-149F, 40000.0F, NAN, -INFINITY};
+    FlatStats divided;
+    accumulate(dense(trace::DType::float32, values.data(), values.size()), divided);
+    ASSERT_TRUE(divide_by_power_of_two(divided, exponent, -126));
+    FlatStats expected;
+    std::vector<double> wide;
+    for (const float value : values)
+      wide.push_back(std::ldexp(static_cast<double>(value), -exponent));
+    accumulate(dense(trace::DType::float64, wide.data(), wide.size()), expected);
+    expected.subnormal = 0;
+    for (const double value : wide)
+      expected.subnormal += value != 0 && std::abs(value) < 0x1p-126 ? 1U : 0U;
+    EXPECT_THAT(difference(to_tensor_stats(expected), divided), IsEmpty()) << exponent;
+  }
+}
+
+TEST(FlatStatsTest, DoesNotDivideOutOfTheRangeOfADouble) {
+  const double values[] = {0x1p-1000, 1};
+  FlatStats stats;
+  accumulate(dense(trace::DType::float64, values, 2), stats);
+  EXPECT_FALSE(divide_by_power_of_two(stats, 40, -1022));
+  EXPECT_FALSE(divide_by_power_of_two(stats, -1024, -1022));
+  EXPECT_EQ(stats.at(-1000), 1U);
+  EXPECT_EQ(stats.max, 1);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "trace/describe.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,6 +55,22 @@ TEST(Describe, AWholeTrace) {
   ASSERT_FALSE(text.sizes.empty());
   EXPECT_TRUE(std::is_sorted(text.sizes.begin(), text.sizes.end(),
                              [](const KindSize& a, const KindSize& b) { return a.bytes > b.bytes; }));
+}
+
+TEST(Describe, NamesTheCallsBeforeAnAnomaly) {
+  Trace trace;
+  for (const char* name : {"aten::mul", "aten::exp"}) {
+    trace.sites.emplace_back();
+    trace.sites.back().name = name;
+  }
+  FlightRecord record;
+  record.step = 29;
+  record.calls = {{.order = 4, .step = 29, .site = 0, .absmax = 90, .nonfinite = false},
+                  {.order = 5, .step = 29, .site = 7, .absmax = NAN, .nonfinite = false},
+                  {.order = 6, .step = 29, .site = 1, .absmax = 2, .nonfinite = true}};
+  trace.flight_records.push_back(record);
+  EXPECT_EQ(value(describe(trace).contents, "flight recorder"),
+            "3 calls up to step 29, the last: aten::mul (up to 90), unknown, aten::exp (not finite)");
 }
 
 TEST(Describe, ATruncatedTraceSaysWhatWasLost) {

@@ -139,7 +139,7 @@ const Rule rule_amp104 = {
     .severity = Severity::warning,
     .summary = "a custom autograd Function under autocast mixes dtypes, or fails on them",
     .needs = needs,
-    x.evaluate = evaluate,
+    .evaluate = evaluate,
 };
 
 }  // namespace ampscope::analyzers

@@ -96,7 +96,7 @@ const Rule rule_amp105 = {
     .severity = Severity::error,
     .summary = "forward ran in one low precision, its backward in another",
     .needs = needs,
-    x.evaluate = evaluate,
+    .evaluate = evaluate,
 };
 
 }  // namespace ampscope::analyzers

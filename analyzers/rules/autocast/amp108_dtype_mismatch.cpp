@@ -161,7 +161,7 @@ const Rule rule_amp108 = {
     .severity = Severity::error,
     .summary = "an operator failed because a half-precision tensor met one of another dtype",
     .needs = needs,
-    x.evaluate = evaluate,
+    .evaluate = evaluate,
 };
 
 }  // namespace ampscope::analyzers

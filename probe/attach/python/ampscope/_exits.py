@@ -15,13 +15,19 @@ _OUTERMOST = ("<module>", "_run_module_as_main")
 _LONGEST_DETAIL = 500
 
 Detach = Callable[[str, "str | None"], None]
+HasTrace = Callable[[], bool]
 
 
 class ExitWatch:
-    """Calls `detach` once before this process ends. Forked children, which share its state, are left alone."""
+    """Calls `detach` once before this process ends.
 
-    def __init__(self, detach: Detach) -> None:
+    Forked children share its state. One that trains has a trace of its own, which it completes; the others, loader
+    workers for the most part, end as they would.
+    """
+
+    def __init__(self, detach: Detach, has_trace: HasTrace) -> None:
         self._detach = detach
+        self._has_trace = has_trace
         self._pid = os.getpid()
         self._installed = False
 
@@ -33,7 +39,7 @@ class ExitWatch:
         self._wrap_os_exit()
 
     def _at_exit(self) -> None:
-        if os.getpid() != self._pid:
+        if not self._is_ours():
             return
         error = unhandled_exception()
         if error is None:
@@ -41,13 +47,16 @@ class ExitWatch:
         else:
             self._detach("exception", describe(error))
 
+    def _is_ours(self) -> bool:
+        return os.getpid() == self._pid or self._has_trace()
+
     def _wrap_os_exit(self) -> None:
         original = os._exit
 
         @functools.wraps(original)
         def _exit(status: int) -> NoReturn:
             try:
-                if os.getpid() == self._pid:
+                if self._is_ours():
                     self._detach("_exit", None)
             finally:
                 original(status)

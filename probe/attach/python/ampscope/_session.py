@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from . import _environment, _status, _torch_import
@@ -10,6 +11,15 @@ from ._exits import ExitWatch
 from ._protocol import ProtocolNotes
 
 _lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """In a forked child: another thread of the parent may have held the lock, and will never release it here."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 _adapter: Adapter | None = None
 _notes: ProtocolNotes | None = None
 _exits: ExitWatch | None = None
@@ -42,7 +52,7 @@ def _start() -> None:
     adapter.attach()
     _adapter = adapter
     if _exits is None:
-        _exits = ExitWatch(detach)
+        _exits = ExitWatch(detach, lambda: trace_path() is not None)
     _notes = ProtocolNotes(adapter)
     _exits.install()
     _notes.install()

