@@ -81,7 +81,7 @@ const Rule rule_amp103 = {
     .severity = Severity::error,
     .summary = "a weight's cast was cached without history and reused where a gradient is needed",
     .needs = needs,
-    x.evaluate = evaluate,
+    .evaluate = evaluate,
 };
 
 }  // namespace ampscope::analyzers

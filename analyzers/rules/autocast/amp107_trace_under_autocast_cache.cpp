@@ -52,7 +52,7 @@ const Rule rule_amp107 = {
     .severity = Severity::warning,
     .summary = "torch.jit.trace ran under autocast with the cache of casts on",
     .needs = needs,
-    x.evaluate = evaluate,
+    .evaluate = evaluate,
 };
 
 }  // namespace ampscope::analyzers

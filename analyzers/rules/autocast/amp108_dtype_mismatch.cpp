@@ -161,7 +161,8 @@ const Rule rule_amp108 = {
     .severity = Severity::error,
     .summary = "an operator failed because a half-precision tensor met one of another dtype",
     .needs = needs,
-    x.evaluate = evaluate,
+    .symptom_of = symptom_of,
+    .evaluate = evaluate,
 };
 
 }  // namespace ampscope::analyzers
