@@ -39,6 +39,12 @@ const Site* function_around(const TraceView& view, const Site& site) {
   return nullptr;
 }
 
+/// Functions of torch's own that run whole modules or compiled code: what is inside is not a function's arithmetic.
+bool runs_modules(const std::string& name) {
+  return name.starts_with("Checkpoint") || name.starts_with("Compiled") || name.starts_with("GraphExec") ||
+         name.starts_with("_");
+}
+
 std::string class_of(const Site& function) {
   const std::string& name = function.name;
   const bool node = function.kind == trace::SiteKind::backward_node && name.ends_with("Backward");
@@ -81,8 +87,10 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     const Site* const around = function_around(view, site);
     if (around == nullptr) continue;
     const auto found = functions.find(class_of(*around));
-    if (found == functions.end()) continue;
+    if (found == functions.end() || site.in_recompute || runs_modules(found->first)) continue;
     Function& function = found->second;
+    // A module inside: the function is a wrapper around a part of the model.
+    if (site.phase == trace::Phase::forward && site.has_module && site.module != function.range->module) continue;
     function.decorated = function.decorated || site.api == "custom_fwd" || site.api == "custom_bwd";
     DType half = DType::unknown;
     if (!mixes(view, site, half)) continue;

@@ -21,7 +21,7 @@ DType half_of(const TraceView& view, const Site& site, const Site** example) {
   bool both = false;
   const auto look = [&](auto&& self, const Site& each) -> void {
     if (each.kind == trace::SiteKind::op && trace::is_half(each.compute_dtype) && op_kind(each.name) != OpKind::cast &&
-        !each.in_recompute) {
+        op_kind(each.name) != OpKind::move && !each.in_recompute) {
       both = both || (half != DType::unknown && half != each.compute_dtype);
       half = each.compute_dtype;
       if (example != nullptr && (*example == nullptr || op_kind(each.name) == OpKind::matmul)) *example = &each;
@@ -96,6 +96,10 @@ const Rule rule_amp105 = {
     .severity = Severity::error,
     .summary = "forward ran in one low precision, its backward in another",
     .needs = needs,
+<<<<<<< HEAD
+=======
+    .symptom_of = symptom_of,
+>>>>>>> rules
     .evaluate = evaluate,
 };
 

@@ -24,13 +24,18 @@ const trace::Site* exchange_of(const TraceView& view) {
   return found != sites.end() ? &*found : nullptr;
 }
 
-/// Whether a rank's own forward or backward pass held a non-finite value in a step, before any exchange.
+/// Whether a rank's own forward or backward pass made a non-finite value in a step, before any exchange. Where
+/// operators were not checked, its gradients say so.
 bool own(const TraceView& view, std::int64_t step) {
-  if (!view.nonfinite_gradients(step).empty() || view.outcome(step).loss_nonfinite) return true;
+  if (view.outcome(step).loss_nonfinite) return true;
   for (const trace::NonfiniteEvent* event : view.nonfinite_events(step)) {
-    if (event->kind == trace::OriginKind::producer || event->kind == trace::OriginKind::input) return true;
+    const trace::Site* const site = view.site(event->site);
+    if (site == nullptr || collective(*view.outermost_op(site->id))) continue;
+    const bool forward = site->phase == trace::Phase::forward;
+    if (event->kind == trace::OriginKind::producer && (forward || site->phase == trace::Phase::backward)) return true;
+    if (event->kind == trace::OriginKind::input && forward) return true;
   }
-  return false;
+  return view.run().level < trace::Level::automatic && !view.nonfinite_gradients(step).empty();
 }
 
 bool designed(const ProcessAnalysis& process, std::int64_t step) {
