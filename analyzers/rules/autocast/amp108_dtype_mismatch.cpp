@@ -161,10 +161,7 @@ const Rule rule_amp108 = {
     .severity = Severity::error,
     .summary = "an operator failed because a half-precision tensor met one of another dtype",
     .needs = needs,
-<<<<<<< HEAD
-=======
     .symptom_of = symptom_of,
->>>>>>> rules
     .evaluate = evaluate,
 };
 
