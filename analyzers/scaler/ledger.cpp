@@ -16,14 +16,20 @@ constexpr std::size_t parameters_per_skip = 5;
 constexpr std::size_t skips_in_detail = 2000;
 
 std::vector<SkippedGradient> gradients_of(const TraceView& view, std::int64_t step) {
-  std::vector<SkippedGradient> all;
+  // Each micro-batch has its own row; the worst one stands for the step.
+  std::map<std::int64_t, SkippedGradient> worst;
   for (const trace::NonfiniteGradient* gradient : view.nonfinite_gradients(step)) {
     const trace::Parameter* const parameter = view.parameter(gradient->parameter);
     if (parameter == nullptr) continue;
     const auto elements = static_cast<double>(std::max<std::int64_t>(parameter->count, 1));
-    all.push_back({parameter->name, gradient->nan, gradient->infinite,
-                   static_cast<double>(gradient->nan + gradient->infinite) / elements});
+    SkippedGradient row{parameter->name, gradient->nan, gradient->infinite,
+                        static_cast<double>(gradient->nan + gradient->infinite) / elements};
+    SkippedGradient& known = worst[gradient->parameter];
+    if (known.share < row.share) known = std::move(row);
   }
+  std::vector<SkippedGradient> all;
+  for (auto& [parameter, row] : worst)
+    all.push_back(std::move(row));
   std::stable_sort(all.begin(), all.end(),
                    [](const SkippedGradient& a, const SkippedGradient& b) { return a.share > b.share; });
   return all;

@@ -13,9 +13,9 @@
 namespace ampscope::analyzers {
 namespace {
 
-/// Updates that torch's own operator made, see data/make_scaler_updates.py.
-std::vector<trace::ScalerUpdate> torch_updates() {
-  std::ifstream file(AMPSCOPE_ANALYZER_DATA "/scaler_updates.csv");
+/// Updates that torch itself made, see data/make_scaler_updates.py and data/make_scaler_run.py.
+std::vector<trace::ScalerUpdate> torch_updates(const std::string& name = "scaler_updates.csv") {
+  std::ifstream file(std::string(AMPSCOPE_ANALYZER_DATA "/") + name);
   std::vector<trace::ScalerUpdate> updates;
   std::string line;
   std::getline(file, line);
@@ -69,6 +69,18 @@ TEST(ScalerModel, ReplaysWholeSequencesFromTheirFirstState) {
     }
     state = updated(state, update.found_inf, factors_of(update));
     EXPECT_TRUE(same_bits(state.scale, update.scale_after)) << "sequence " << sequence;
+    EXPECT_EQ(state.tracker, update.tracker_after);
+  }
+}
+
+TEST(ScalerModel, ReplaysAThousandStepsWhoseSettingsChange) {
+  const std::vector<trace::ScalerUpdate> updates = torch_updates("scaler_run.csv");
+  ASSERT_EQ(updates.size(), 1000U);
+  ScalerState state{updates.front().scale_before, 0};
+  for (const trace::ScalerUpdate& update : updates) {
+    EXPECT_EQ(state, (ScalerState{update.scale_before, update.tracker_before})) << "step " << update.step;
+    state = updated(state, update.found_inf, factors_of(update));
+    EXPECT_TRUE(same_bits(state.scale, update.scale_after)) << "step " << update.step;
     EXPECT_EQ(state.tracker, update.tracker_after);
   }
 }
