@@ -31,12 +31,21 @@ bool nothing_counted(const trace::NonfiniteEvent& event, std::string_view base) 
          event.outputs[1].stats.zero == 1;
 }
 
-Claim claim(const RuleContext&, const Origin& origin) {
+/// On a CPU a mean is a sum that is then divided by the number of elements: the mean around such a division by 0.
+const trace::Site* mean_around(const TraceView& view, const Origin& origin) {
+  if (base_name(origin.site->name) != "div") return nullptr;
+  const Divisor divisor = divisor_of(origin);
+  if (!divisor.known || !divisor.is_number || divisor.number != 0) return nullptr;
+  const trace::Site* const outer = view.parent(*origin.site);
+  return outer != nullptr && is_mean(base_name(outer->name)) ? outer : nullptr;
+}
+
+Claim claim(const RuleContext& context, const Origin& origin) {
   const trace::NonfiniteEvent& event = *origin.event;
   if (origin.site->id != event.site || origin.phase == trace::Phase::backward) return Claim::none;
   if (!inputs_finite(event) || output_counts(event).nan == 0) return Claim::none;
   const std::string_view base = base_name(origin.site->name);
-  if (nothing_counted(event, base)) return Claim::proven;
+  if (nothing_counted(event, base) || mean_around(context.view(), origin) != nullptr) return Claim::proven;
   return is_mean(base) && empty_input(event) != nullptr ? Claim::proven : Claim::none;
 }
 
@@ -45,7 +54,15 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   const std::string_view base = base_name(origin.site->name);
   const std::string where = context.view().describe(origin.site->id);
   const trace::WitnessTensor* const empty = empty_input(event);
-  if (empty == nullptr) {
+  if (const trace::Site* const mean = mean_around(context.view(), origin); mean != nullptr) {
+    finding.culprit.op = mean->name;
+    finding.title = fmt::format("a {} is taken over an empty tensor", base_name(mean->name));
+    finding.message =
+        fmt::format("{} divides a sum over no element by 0, their number.", context.view().describe(mean->id));
+    finding.proof = "0 elements, and 0/0";
+    finding.fix = "skip the empty selection: if mask.any(): …; or x[mask].sum() / mask.sum().clamp(min=1)";
+    finding.fix_cpp = "skip the empty selection, or divide the sum by the count clamped to at least 1";
+  } else if (empty == nullptr) {
     const std::int64_t targets =
         event.inputs.empty() || event.inputs[0].type.shape.empty() ? 0 : event.inputs[0].type.shape[0];
     finding.title = "all targets of a batch are ignored, and the loss is a mean over none";

@@ -1,6 +1,6 @@
 """One batch overflows in front of a batch normalisation. The scaler skips the step; the running statistics keep it."""
 
-# expect: AMP401 error symptoms=AMP408
+# expect: AMP404 error symptoms=AMP408
 
 import torch
 from torch import nn
