@@ -96,10 +96,7 @@ const Rule rule_amp105 = {
     .severity = Severity::error,
     .summary = "forward ran in one low precision, its backward in another",
     .needs = needs,
-<<<<<<< HEAD
-=======
     .symptom_of = symptom_of,
->>>>>>> rules
     .evaluate = evaluate,
 };
 
