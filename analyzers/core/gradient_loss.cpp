@@ -98,6 +98,43 @@ struct Fit {
   double weight = 1;
 };
 
+/// What is known of one parameter's gradient in one window.
+struct Look {
+  const GradientWindow* window = nullptr;
+  FlushEstimate estimate;
+  double zeros = 0;  ///< share of its elements
+  double lost = 0;   ///< share of its elements, estimated
+};
+
+/// Whether the smallest values that got through are a good part of all: the type's lower edge cuts the distribution
+/// where it is dense.
+bool cut_where_dense(const trace::ExponentHistogram& histogram, int smallest) {
+  constexpr double dense = 0.4;
+  const auto total = static_cast<double>(histogram.total());
+  return static_cast<double>(histogram.below(smallest)) <= 0.01 * total &&
+         static_cast<double>(histogram.below(smallest + 3)) >= dense * total;
+}
+
+/// Where gradients get smaller in the course of a run, what is flushed can be counted: zeros that every step has (dead
+/// units, rows that are not in the batch) are there in the best step as well, and the rest came with the smaller
+/// gradients. The estimate from what got through alone reads low then, because most of it was flushed further up, in
+/// the gradients of activations.
+void count_growing_zeros(std::vector<Look>& looks) {
+  std::map<std::int64_t, const Look*> best;
+  for (const Look& look : looks) {
+    const Look*& known = best[look.window->parameter];
+    if (known == nullptr || look.zeros < known->zeros) known = &look;
+  }
+  std::map<std::int64_t, std::pair<double, double>> baseline;
+  for (const auto& [parameter, look] : best)
+    baseline[parameter] = {look->zeros, look->lost};
+  for (Look& look : looks) {
+    if (look.lost == 0 || !cut_where_dense(look.window->stats.exponents, smallest_kept(*look.window))) continue;
+    const auto& [zeros, lost] = baseline[look.window->parameter];
+    look.lost = std::clamp(look.zeros - zeros + lost, look.lost, std::max(look.lost, look.zeros));
+  }
+}
+
 /// Windows that lie over the same steps.
 struct Slice {
   std::int64_t last_step = 0;
@@ -138,6 +175,17 @@ GradientLoss measure_gradient_loss(const TraceView& view, double notable) {
   std::vector<Fit> fits;
   double largest = 0;
   const std::set<std::int64_t> looked_at = slices_to_look_at(view);
+  std::vector<Look> looks;
+  for (const GradientWindow& window : view.trace().gradients) {
+    if (!usable(window) || !looked_at.contains(window.first_step) || window.stats.exponents.empty()) continue;
+    Look look{&window, FlushEstimate(window.stats, smallest_kept(window))};
+    const auto count = static_cast<double>(window.stats.count);
+    look.zeros = static_cast<double>(window.stats.zero) / count;
+    look.lost = look.estimate.lost() / count;
+    looks.push_back(look);
+  }
+  count_growing_zeros(looks);
+  auto next_look = looks.cbegin();
   for (const GradientWindow& window : view.trace().gradients) {
     if (!usable(window) || !looked_at.contains(window.first_step)) continue;
     const double weight = window.weight;
@@ -154,11 +202,12 @@ GradientLoss measure_gradient_loss(const TraceView& view, double notable) {
     }
     slice.any_nonzero = true;
     largest = std::max(largest, window.stats.absmax);
-    FlushEstimate estimate(window.stats, smallest_kept(window));
-    if (estimate.lost() == 0) continue;
-    slice.lost += weight * estimate.lost();
-    by_parameter[window.parameter].first += weight * estimate.lost();
-    fits.push_back({estimate, weight});
+    const Look& look = *next_look++;
+    if (look.lost == 0) continue;
+    const double lost_here = elements * look.lost;
+    slice.lost += lost_here;
+    by_parameter[window.parameter].first += lost_here;
+    fits.push_back({look.estimate, lost_here / look.estimate.lost()});
   }
   if (loss.elements == 0) return loss;
 

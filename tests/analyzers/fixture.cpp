@@ -313,6 +313,7 @@ class Builder {
     }
     for (const json& scalar : each.value("scalars", json::array()))
       record.scalars.push_back(number_of(scalar));
+    record.scalar_names = get<std::vector<std::string>>(each, "scalar_names", {});
     trace::SiteTotals totals;
     totals.site = record.id;
     totals.calls = get<std::int64_t>(each, "calls", 1);

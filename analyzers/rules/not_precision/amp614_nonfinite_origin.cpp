@@ -92,7 +92,7 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
 }
 
 constexpr std::array needs = {Stream::sentinel};
-constexpr std::array<std::string_view, 2> symptom_of = {"AMP208", "AMP211"};
+constexpr std::array<std::string_view, 3> symptom_of = {"AMP208", "AMP211", "AMP504"};
 
 }  // namespace
 

@@ -1,0 +1,96 @@
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "analyzers/core/numbers.h"
+#include "analyzers/core/rule_context.h"
+#include "analyzers/rootcause/evidence.h"
+#include "analyzers/rootcause/vanished.h"
+
+namespace ampscope::analyzers {
+
+namespace {
+
+Loss loss_of(const RuleContext& context, const Origin& origin) {
+  if (origin.kind != trace::OriginKind::producer || origin.from_intended_infinity) return {};
+  const Loss loss = find_loss(context.view(), *origin.event, *origin.site);
+  return loss.what == Vanished::guard ? loss : Loss{};
+}
+
+Claim claim(const RuleContext& context, const Origin& origin) {
+  return loss_of(context, origin).claim;
+}
+
+/// The smallest guard that does its work: whole powers of ten above the smallest normal value.
+double working_guard(trace::DType dtype) {
+  return dtype == trace::DType::float16 ? 1e-4 : 1e-30;
+}
+
+void describe(const RuleContext& context, const Loss& loss, const trace::Site& met, Finding& finding) {
+  const TraceView& view = context.view();
+  const std::string type = trace::short_dtype_name(loss.dtype);
+  const double half_of_smallest = std::ldexp(1.0, trace::float_limits(loss.dtype).smallest_subnormal - 1);
+  finding.precision_fault = !loss.in_fp32;
+  finding.title = fmt::format("the guard {:g} is zero in {}", loss.constant, type);
+  finding.message =
+      fmt::format("{} uses {:g} in {}, where everything up to {} is rounded to zero, so nothing keeps zeros from {}.",
+                  view.describe(loss.site->id), loss.constant, type, number(half_of_smallest), zero_meets(view, met));
+  finding.proof = fmt::format("{:g} becomes 0 in {} (below {})", loss.constant, type, number(half_of_smallest));
+  finding.evidence = {{"constant", loss.constant},
+                      {"in_dtype", 0.0},
+                      {"rounds_to_zero_below", half_of_smallest},
+                      {"met_by", view.describe(met.id)}};
+  finding.fix =
+      fmt::format("use a guard that the type can hold, {:g} or more in {}, or compute this in fp32: x.float()",
+                  working_guard(loss.dtype), type);
+}
+
+void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
+  const Loss loss = loss_of(context, origin);
+  const trace::Phase phase = loss.site->phase;
+  finding.culprit = context.culprit(loss.site->id);
+  finding.culprit.phase = phase;
+  describe(context, loss, *origin.site, finding);
+  finding.message += describe_outcome(origin);
+  finding.proof += " · " + describe_bad(output_counts(*origin.event));
+  add_scene(origin, finding);
+}
+
+/// What reached neither loss nor weights did no harm that the run shows; it is still not what the program means.
+void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
+  for (const Unreached& lost : unreached_losses(context, Vanished::guard)) {
+    Finding finding = context.finding();
+    finding.severity = Severity::warning;
+    finding.culprit = context.culprit(lost.loss.site->id);
+    finding.steps = {lost.event->step, lost.event->step, 1};
+    const trace::SiteTotals& totals = context.view().totals(lost.op->id);
+    if (totals.nonfinite_steps > 0)
+      finding.steps = {totals.first_nonfinite_step, totals.last_nonfinite_step, totals.nonfinite_steps};
+    describe(context, lost.loss, *lost.op, finding);
+    finding.message += " Neither the loss nor a gradient was seen to depend on it.";
+    finding.proof += " · " + describe_bad(output_counts(*lost.event));
+    findings.push_back(std::move(finding));
+  }
+}
+
+constexpr std::array needs = {Stream::sentinel};
+constexpr std::array<std::string_view, 1> symptom_of = {"AMP208"};
+
+}  // namespace
+
+extern const Rule rule_amp502;
+const Rule rule_amp502 = {
+    .code = "AMP502",
+    .name = "eps-rounds-to-zero",
+    .family = Family::lost_precision,
+    .severity = Severity::error,
+    .summary = "a small constant that guards a division, log or root is zero in the type it meets",
+    .needs = needs,
+    .symptom_of = symptom_of,
+    .evaluate = evaluate,
+    .claim = claim,
+    .explain = explain,
+};
+
+}  // namespace ampscope::analyzers
