@@ -80,8 +80,9 @@ std::vector<const NonfiniteEvent*> events_of(const TraceView& view, std::int64_t
     for (const trace::WitnessTensor& input : events[i]->inputs) {
       if (input.stats.nonfinite() == 0 || input.earlier_step) continue;
       const NonfiniteEvent* const earlier = view.latest_nonfinite(input.type.producer, step);
-      // Infinity only: NaN is always looked at.
-      if (earlier != nullptr && input.stats.nan == 0 && sites.insert(input.type.producer).second)
+      // Infinity only: NaN is always looked at. And of steps that were well: what did harm is looked at again.
+      if (earlier != nullptr && input.stats.nan == 0 && !view.outcome(earlier->step).bad() &&
+          sites.insert(input.type.producer).second)
         events.push_back(earlier);
     }
   }

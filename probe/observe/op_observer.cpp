@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <exception>
+#include <limits>
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
@@ -16,6 +16,7 @@
 #include "probe/observe/backward_range.h"
 #include "probe/observe/lifecycle.h"
 #include "probe/observe/nonfinite.h"
+#include "probe/observe/program_access.h"
 #include "probe/observe/protocol_events.h"
 #include "probe/observe/python_frames.h"
 #include "probe/observe/scaler_observer.h"
@@ -49,20 +50,6 @@ AutocastState autocast_now() noexcept {
     }
   }
   return {};
-}
-
-const at::Tensor* tensor_of(const c10::IValue& value) noexcept {
-  if (!value.isTensor()) return nullptr;
-  const at::Tensor& tensor = value.toTensor();
-  return tensor.defined() ? &tensor : nullptr;
-}
-
-/// First tensor of a value that is a tensor or a list of tensors.
-const at::Tensor* first_tensor(const c10::IValue& value) noexcept {
-  if (const at::Tensor* tensor = tensor_of(value)) return tensor;
-  if (!value.isTensorList()) return nullptr;
-  const auto list = value.toListRef();
-  return list.empty() ? nullptr : tensor_of(list[0]);
 }
 
 /// Op, modes and types of the arguments: calls that differ in these are different sites.
@@ -110,96 +97,6 @@ void leave(ThreadState& thread, Frame& frame) noexcept {
   frame.input_count = 0;
   frame.arguments.clear();
   frame.keeps_inputs = false;
-}
-
-/// What an op multiplies its first argument by; NaN when it does something else, or by no single number.
-double factor_of(const OpInfo& op, Inputs inputs) {
-  const bool multiplies = op.name == "aten::mul" || op.name == "aten::mul_" || op.name == "aten::_foreach_mul" ||
-                          op.name == "aten::_foreach_mul_";
-  const bool divides = op.name == "aten::div" || op.name == "aten::div_" || op.name == "aten::_foreach_div" ||
-                       op.name == "aten::_foreach_div_";
-  double value = std::numeric_limits<double>::quiet_NaN();
-  if ((!multiplies && !divides) || inputs.size() < 2) return value;
-  if (const at::Tensor* tensor = tensor_of(inputs[1])) {
-    const c10::TensorImpl& impl = *tensor->unsafeGetTensorImpl();
-    // A number of the program's comes as a tensor that stands for it.
-    if ((impl.is_wrapped_number() || readable(impl)) && impl.numel() == 1) value = scalar_of(impl);
-  } else if (inputs[1].isDouble()) {
-    value = inputs[1].toDouble();
-  } else if (inputs[1].isInt()) {
-    value = static_cast<double>(inputs[1].toInt());
-  }
-  return divides ? 1 / value : value;
-}
-
-/// A loss times the scale, used outside backward: the program logs it.
-void note_loss_read(Session& session, ThreadState& thread, const Frame& frame, Inputs inputs) {
-  if (frame.op->values == Values::views || inputs.empty()) return;
-  const at::Tensor* tensor = first_tensor(inputs[0]);
-  if (!tensor) return;
-  const c10::TensorImpl& impl = *tensor->unsafeGetTensorImpl();
-  if (impl.numel() != 1 || !frame.site) return;
-  const ProducerTable::Entry made = session.producers.find(address_of(impl));
-  if (!made.known || made.thread != thread.slot) return;
-  const SiteState* const maker = site_by_id(session, made.site);
-  if (!maker || !maker->scales_loss) return;
-  const bool to_number = frame.op->meaning == Meaning::host_read;
-  const double factor = factor_of(*frame.op, inputs);
-  // What takes part in autograd makes the loss that backward starts from, unless it takes the scale out again.
-  const bool differentiable = impl.requires_grad() && c10::GradMode::is_enabled();
-  if (to_number || !differentiable || std::isfinite(factor)) {
-    loss_read(session, thread, frame.site->id, to_number, factor);
-  }
-}
-
-/// Outside backward and the optimizers, ops on gradients are the program's own: it clips, logs or checks them.
-void note_gradient_access(Session& session, ThreadState& thread, const Frame& frame, Inputs inputs) {
-  if (!frame.site || frame.phase == trace::Phase::backward) return;
-  if (frame.phase == trace::Phase::optimizer) {
-    // zero_grad that fills with zeros tells by that whose gradients it clears.
-    const bool clears = frame.op->mutates_first && frame.op->values == Values::constant && !inputs.empty();
-    const at::Tensor* cleared = clears && thread.cleared_optimizer < 0 ? first_tensor(inputs[0]) : nullptr;
-    if (cleared) {
-      thread.cleared_optimizer = owner_of(session, gradient_at(session, address_of(*cleared->unsafeGetTensorImpl())));
-    }
-    return;
-  }
-  if (frame.op->values == Values::views || frame.op->meaning == Meaning::unscale) return;
-  if (thread.depth > 1 && thread.frames[thread.depth - 2].kind == FrameKind::op &&
-      !thread.frames[thread.depth - 2].python_inside) {
-    return;  // Part of an op that has been noted.
-  }
-  for (std::size_t i = 0; i < std::min<std::size_t>(inputs.size(), 4); ++i) {
-    const at::Tensor* tensor = first_tensor(inputs[i]);
-    const std::int64_t parameter =
-        tensor ? gradient_at(session, address_of(*tensor->unsafeGetTensorImpl())) : trace::none;
-    if (parameter < 0) continue;
-    const std::int64_t optimizer = owner_of(session, parameter);
-    const bool writes = frame.op->mutates_first && i == 0;
-    if (writes && frame.op->values == Values::constant) {
-      gradients_cleared(session, thread, frame.site->id, optimizer);  // zero_, fill_
-    } else {
-      const double factor = i == 0 ? factor_of(*frame.op, inputs) : std::numeric_limits<double>::quiet_NaN();
-      gradients_touched(session, thread, frame.site->id, optimizer, writes, factor);
-    }
-    return;
-  }
-}
-
-void note_parameter_write(Session& session, ThreadState& thread, const Frame& frame, Inputs inputs) {
-  if (!frame.site || !frame.op->mutates_first || inputs.empty() || c10::GradMode::is_enabled()) return;
-  if (frame.phase == trace::Phase::backward) return;
-  const at::Tensor* target = first_tensor(inputs[0]);
-  if (!target) return;
-  const std::int64_t parameter = parameter_at(session, address_of(*target->unsafeGetTensorImpl()));
-  if (parameter < 0) return;
-  if (frame.phase == trace::Phase::optimizer) {
-    optimizer_touched(session, thread, parameter);
-  } else {
-    // An optimizer without a range (LibTorch's own, or by hand).
-    look_at_fresh_gradients(session, thread, trace::none);
-    parameters_written(session, thread, frame.site->id);
-  }
 }
 
 FrameKind kind_of_range(Meaning meaning) noexcept {

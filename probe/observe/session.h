@@ -124,7 +124,7 @@ struct Session {
   std::atomic<std::int64_t> nonfinite_events{0};
   std::atomic<std::int64_t> kept_calls{0};
   std::atomic<std::int64_t> kept_call_bytes{0};
-  std::atomic<int> autocast_threads{0};  ///< threads in which autocast is on as far as known
+  std::atomic<int> autocast_threads{0};      ///< threads in which autocast is on as far as known
   std::atomic<bool> flight_recorded{false};  ///< the calls before the first harmful anomaly have been written
   std::mutex sites_mutex;
   std::vector<SiteState*> sites;  ///< by id; guarded by sites_mutex

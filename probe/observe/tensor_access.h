@@ -1,6 +1,8 @@
 // Looking at tensors without changing anything: no dispatcher call, no reference kept.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/TensorImpl.h>
 
@@ -29,5 +31,20 @@ namespace ampscope::observe {
 
 /// The only element of a readable tensor of one element; NaN when it is none.
 [[nodiscard]] double scalar_of(const c10::TensorImpl& tensor) noexcept;
+
+/// The tensor of a value, null when it is none or undefined.
+[[nodiscard]] inline const at::Tensor* tensor_of(const c10::IValue& value) noexcept {
+  if (!value.isTensor()) return nullptr;
+  const at::Tensor& tensor = value.toTensor();
+  return tensor.defined() ? &tensor : nullptr;
+}
+
+/// First tensor of a value that is a tensor or a list of tensors.
+[[nodiscard]] inline const at::Tensor* first_tensor(const c10::IValue& value) noexcept {
+  if (const at::Tensor* tensor = tensor_of(value)) return tensor;
+  if (!value.isTensorList()) return nullptr;
+  const auto list = value.toListRef();
+  return list.empty() ? nullptr : tensor_of(list[0]);
+}
 
 }  // namespace ampscope::observe

@@ -227,7 +227,11 @@ TEST(Tuner, WritesLinesToPaste) {
 trace::Trace recorded(const std::vector<double>& largest, const ScalerSettings& settings) {
   trace::Trace trace;
   trace.run.devices = {"cpu"};
-  trace.scalers.push_back({0, "torch.amp.GradScaler", {"train.py", 46, ""}, true});
+  trace::Scaler scaler;
+  scaler.id = 0;
+  scaler.implementation = "torch.amp.GradScaler";
+  scaler.source = {"train.py", 46, ""};
+  trace.scalers.push_back(std::move(scaler));
   ScalerState state{static_cast<float>(settings.init_scale), 0};
   for (std::size_t i = 0; i < largest.size(); ++i) {
     const auto step = static_cast<std::int64_t>(i);

@@ -75,7 +75,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
 }
 
 constexpr std::array needs = {Stream::sentinel};
-constexpr std::array<std::string_view, 1> symptom_of = {"AMP208"};
+constexpr std::array<std::string_view, 2> symptom_of = {"AMP208", "AMP504"};
 
 }  // namespace
 

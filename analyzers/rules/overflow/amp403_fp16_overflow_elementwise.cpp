@@ -77,9 +77,7 @@ const Rule rule_amp403 = {
     .name = "fp16-overflow-elementwise",
     .family = Family::overflow,
     .severity = Severity::error,
-    .summary =
-        "exp, pow, a product or another elementwise operator makes the first non-finite value from finite inputs in "
-        "fp16",
+    .summary = "exp, pow or another elementwise operator makes the first non-finite value from finite fp16 inputs",
     .precision_fault = true,
     .needs = needs,
     .symptom_of = symptom_of,

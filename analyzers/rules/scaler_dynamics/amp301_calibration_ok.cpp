@@ -58,6 +58,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
 }
 
 constexpr std::array needs = {Stream::protocol};
+constexpr std::array<std::string_view, 1> symptom_of = {"AMP802"};
 
 }  // namespace
 
@@ -69,6 +70,7 @@ const Rule rule_amp301 = {
     .severity = Severity::info,
     .summary = "the only skipped steps are those a scaler makes by design",
     .needs = needs,
+    .symptom_of = symptom_of,
     .evaluate = evaluate,
 };
 

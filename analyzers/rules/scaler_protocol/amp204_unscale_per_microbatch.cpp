@@ -88,9 +88,7 @@ const Rule rule_amp204 = {
     .name = "unscale-per-microbatch",
     .family = Family::scaler_protocol,
     .severity = Severity::error,
-    .summary =
-        "unscale_ runs inside an accumulation window: the scaler refuses, or scaled gradients are added to unscaled "
-        "ones",
+    .summary = "unscale_ inside an accumulation window: the scaler refuses, or scaled and unscaled gradients mix",
     .needs = needs,
     .evaluate = evaluate,
 };

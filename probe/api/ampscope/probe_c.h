@@ -47,8 +47,8 @@ AMPSCOPE_API void ampscope_note_scaler_made(uintptr_t scaler);
 /* The state of an earlier scaler or optimizer was loaded into this one. */
 AMPSCOPE_API void ampscope_note_scaler_restored(uintptr_t scaler);
 AMPSCOPE_API void ampscope_note_optimizer_restored(uintptr_t optimizer);
-/* A call of the scaler ended in an exception: `reason` is one of the flags of refusals in trace/model.h. The optimizer is
- * 0 where the call is of none. */
+/* A call of the scaler ended in an exception: `reason` is one of the flags of refusals in trace/model.h. The optimizer
+ * is 0 where the call is of none. */
 AMPSCOPE_API void ampscope_note_scaler_refusal(uintptr_t optimizer, const char* class_name, uint32_t reason);
 /* An autocast object was made at this line, not disabled; device "cpu", "cuda"; dtype "float16", "bfloat16". Returns a
  * number for ampscope_note_autocast_use, or -1. */

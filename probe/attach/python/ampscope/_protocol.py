@@ -191,6 +191,7 @@ class ProtocolNotes:
         method = WatchedMethod(original, wrapper)
         setattr(owner, name, method)
         self._wrapped.append((owner, name, method))
+
     # Autocast objects
 
     def _autocast_made(self, autocast: Any, frame: FrameType | None) -> None:

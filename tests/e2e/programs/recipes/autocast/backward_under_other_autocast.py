@@ -1,6 +1,6 @@
 """Forward under bf16 autocast, backward started under fp16 autocast."""
 
-# expect: AMP101 error source=backward symptoms=AMP105
+# expect: AMP101 error source=backward
 
 import torch
 from torch import nn

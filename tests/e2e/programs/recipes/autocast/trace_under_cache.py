@@ -1,6 +1,7 @@
 """The model is traced for export in the middle of training, under autocast as it stands."""
 
 # expect: AMP107 warning source=trace
+# exit: 1
 
 import warnings
 

@@ -17,7 +17,7 @@ class Net(nn.Module):
         self.output = nn.Linear(32, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        h = self.norm(torch.relu(self.input(x)).half())
+        h = self.norm(torch.relu(self.input(x)).float()).half()
         h = F.normalize(h, dim=-1)  # in fp16, but no row is zero
         z = self.output(h).float()
         z = z / z.norm(dim=-1, keepdim=True).clamp(min=1e-12)
@@ -26,7 +26,6 @@ class Net(nn.Module):
 
 
 model = Net().train()
-model.norm.half()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=1e-4)
 scaler = torch.amp.GradScaler("cpu", init_scale=256)
 for _ in range(25):
