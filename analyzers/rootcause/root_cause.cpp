@@ -48,9 +48,18 @@ std::set<std::int64_t> absorbed_sites(const TraceView& view, std::int64_t step,
                                       std::span<const NonfiniteEvent* const> events) {
   std::set<std::int64_t> taken;     // by a call that passed it on
   std::set<std::int64_t> absorbed;  // by a call that ended it
+  // What hands values on unchanged is not checked, so it has no event of its own: what took its result took its input.
   const auto mark = [&](const NonfiniteEvent& event, std::set<std::int64_t>& into) {
+    std::vector<std::int64_t> open;
     for (const trace::WitnessTensor& input : event.inputs) {
-      if (input.stats.nonfinite() != 0 && input.type.producer != trace::none) into.insert(input.type.producer);
+      if (input.stats.nonfinite() != 0 && input.type.producer != trace::none) open.push_back(input.type.producer);
+    }
+    while (!open.empty()) {
+      const std::int64_t site = open.back();
+      open.pop_back();
+      if (!into.insert(site).second || view.totals(site).checked_calls != 0) continue;
+      for (const std::int64_t producer : view.producers(site))
+        open.push_back(producer);
     }
   };
   for (const NonfiniteEvent* event : view.absorbers()) {
@@ -249,7 +258,7 @@ struct Blame {
 
 /// Goes back from a call that only passed something on over operators whose outputs were not checked, to the first of
 /// them that can make a non-finite value.
-Blame blame_unchecked(const TraceView& view, const Candidate& candidate) {
+Blame blame_unchecked(const TraceView& view, const Candidate& candidate, std::int64_t step) {
   Blame blame{candidate.site, true};
   std::set<std::int64_t> visited;
   std::vector<std::int64_t> open;
@@ -261,7 +270,8 @@ Blame blame_unchecked(const TraceView& view, const Candidate& candidate) {
     open.pop_back();
     if (site == nullptr || !visited.insert(site->id).second) continue;
     if (view.totals(site->id).checked_calls != 0) {
-      blame.from_outside = false;
+      // Finite when it was made. What was made in an earlier step may have been written to since, by what nobody saw.
+      if (view.totals(site->id).last_step >= step) blame.from_outside = false;
       continue;
     }
     // An index or a mask holds no infinity, and nothing that goes into it comes out of it as one.
@@ -295,7 +305,7 @@ Origin make_origin(const TraceView& view, const Candidate& candidate, std::int64
   origin.kind = candidate.event->kind;
   origin.from_intended_infinity = candidate.intent == Intent::born;
   if (!candidate.begins()) {
-    const Blame blame = blame_unchecked(view, candidate);
+    const Blame blame = blame_unchecked(view, candidate, step);
     origin.site = blame.site;
     origin.kind = OriginKind::unknown;
     // Or made in an earlier step, before anything looked: a tensor that the program keeps, such as its data.

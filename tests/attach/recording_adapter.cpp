@@ -2,6 +2,7 @@
 // in can be tested alone.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "ampscope/probe_c.h"
 
@@ -87,6 +88,17 @@ void ampscope_note_optimizer_restored(uintptr_t optimizer) {
 
 void ampscope_note_scaler_refusal(uintptr_t optimizer, const char* class_name, uint32_t reason) {
   record("refusal %s %u object=%d", class_name, reason, optimizer != 0);
+}
+
+int64_t ampscope_note_autocast(const char* file, int line, const char* function, const char* device,
+                               const char* dtype) {
+  const char* const name = std::strrchr(file, '/');
+  record("autocast %s:%d %s %s %s", name != nullptr ? name + 1 : file, line, function, device, dtype);
+  return line;
+}
+
+void ampscope_note_autocast_use(int64_t made) {
+  record("autocast_use %lld", static_cast<long long>(made));
 }
 
 void ampscope_note_parameter(uintptr_t tensor, uintptr_t data, const char* name, const char* module,

@@ -25,7 +25,7 @@ Claim claim(const RuleContext&, const Origin& origin) {
     return Claim::none;
   const trace::DType to = output_dtype(*origin.event);
   if (to == trace::DType::unknown) return Claim::none;
-  if (origin.site->id != origin.event->site) return Claim::plausible;
+  if (origin.site->id != origin.event->site) return trace::is_half(to) ? Claim::plausible : Claim::none;
   const trace::WitnessTensor* const from = cast_input(*origin.event);
   if (from == nullptr) return trace::is_half(to) ? Claim::plausible : Claim::none;
   if (from->stats.nonfinite() != 0 || from->stats.absmax <= trace::float_limits(to).max) return Claim::none;

@@ -1,5 +1,6 @@
 #include <array>
 #include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -90,6 +91,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
 }
 
 constexpr std::array needs = {Stream::protocol};
+// An update before the step leaves the step open: one wrong order, told by what it does to the gradients.
+constexpr std::array<std::string_view, 1> symptom_of = {"AMP205"};
 
 }  // namespace
 
@@ -101,6 +104,7 @@ const Rule rule_amp206 = {
     .severity = Severity::error,
     .summary = "step or unscale_ of one iteration meets another without update() between",
     .needs = needs,
+    .symptom_of = symptom_of,
     .evaluate = evaluate,
 };
 

@@ -1,6 +1,7 @@
 """unscale_, clip, update, and only then step: after the update the scaler has forgotten that it unscaled."""
 
 # expect: AMP205 error source=step
+# exit: 1
 
 import torch
 from torch import nn
