@@ -43,6 +43,8 @@ FAKE_PARTS = {
     "optim/optimizer.py": """
         class Handle:
             def remove(self): pass
+        class Optimizer:
+            def load_state_dict(self, state): pass
         def register_optimizer_step_pre_hook(hook): return Handle()
         def register_optimizer_step_post_hook(hook): return Handle()
     """,

@@ -4,11 +4,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <unistd.h>
+
 #include "ampscope/probe_c.h"
 
 namespace {
 
 int attached = 0;
+pid_t trace_owner = 0;  // a forked child that does not train has no trace
 
 template <typename... Values>
 void record(const char* format, Values... values) {
@@ -39,6 +42,7 @@ int ampscope_attach(void) {
   if (std::getenv("AMPSCOPE_TEST_REFUSE")) return -1;
   if (!attached) record("attach %s", std::getenv("AMPSCOPE_OUTPUT"));
   attached = 1;
+  trace_owner = getpid();
   return 0;
 }
 
@@ -56,7 +60,7 @@ void ampscope_mark_step(void) {
 }
 
 const char* ampscope_trace_path(void) {
-  return attached ? "somewhere/run.ampscope" : "";
+  return attached && trace_owner == getpid() ? "somewhere/run.ampscope" : "";
 }
 
 void ampscope_note_optimizer_step(uintptr_t object, const char* class_name, double learning_rate, int through_scaler,

@@ -181,6 +181,7 @@ class ScalerLife(Protocol):
         self.assertEqual(notes, ["optimizer_restored object=1", "scaler_made object=1", "scaler_restored object=1"])
 
     def refusal(self, program):
+        self.log.unlink(missing_ok=True)
         notes = self.notes(f"""
             optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
             scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
