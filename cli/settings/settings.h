@@ -23,7 +23,7 @@ struct SettingSpec {
 
 struct Setting {
   std::string text;
-  std::string origin;  ///< "--level", "AMPSCOPE_LEVEL", "/home/ada/ampscope.toml: run.level", "default"
+  std::string origin;  ///< "--level", "AMPSCOPE_LEVEL", "ampscope.toml of a folder: run.level", "default"
   [[nodiscard]] bool is_default() const { return origin == "default"; }
 };
 

@@ -16,17 +16,17 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(OutputName, IsAbsoluteForTheProbe) {
-  const OutputName name("runs/a.ampscope", "/home/ada");
-  EXPECT_EQ(name.pattern(), "/home/ada/runs/a.ampscope");
-  EXPECT_EQ(name.path(), "/home/ada/runs/a.ampscope");
-  EXPECT_EQ(name.folder(), "/home/ada/runs");
-  EXPECT_EQ(OutputName("../a", "/home/ada").path(), "/home/a");
-  EXPECT_EQ(OutputName("/a", "/home/ada").pattern(), "/a");
+  const OutputName name("runs/a.ampscope", "/project/ada");
+  EXPECT_EQ(name.pattern(), "/project/ada/runs/a.ampscope");
+  EXPECT_EQ(name.path(), "/project/ada/runs/a.ampscope");
+  EXPECT_EQ(name.folder(), "/project/ada/runs");
+  EXPECT_EQ(OutputName("../a", "/project/ada").path(), "/project/a");
+  EXPECT_EQ(OutputName("/a", "/project/ada").pattern(), "/a");
 }
 
 TEST(OutputName, KeepsPlaceholdersOfTheFileAndEscapesTheFolder) {
-  const OutputName name("a-%p-%r.ampscope", "/home/ada/100%");
-  EXPECT_EQ(name.pattern(), "/home/ada/100%%/a-%p-%r.ampscope");
+  const OutputName name("a-%p-%r.ampscope", "/project/100%");
+  EXPECT_EQ(name.pattern(), "/project/100%%/a-%p-%r.ampscope");
   EXPECT_EQ(name.path(), "");
   EXPECT_EQ(OutputName("50%%.ampscope", "/x").path(), "/x/50%.ampscope");
   std::array<char, 256> host{};

@@ -31,7 +31,7 @@ TEST(Sarif, NamesRuleLevelPlaceAndFingerprint) {
   EXPECT_EQ(sarif["version"], "2.1.0");
   const Json& run = sarif["runs"][0];
   EXPECT_EQ(run["tool"]["driver"]["rules"].size(), 3U);
-  EXPECT_EQ(run["originalUriBaseIds"]["SRCROOT"]["uri"], "file:///home/ada/digits/");
+  EXPECT_EQ(run["originalUriBaseIds"]["SRCROOT"]["uri"], "file:///project/digits/");
   ASSERT_EQ(run["results"].size(), 2U);
   const Json& result = run["results"][0];
   EXPECT_EQ(result["ruleId"], "AMP202");

@@ -92,8 +92,8 @@ TEST(JsonReport, FingerprintsIgnoreStepsAndLineNumbers) {
   report.findings[0].steps = {7, 9, 3};
   report.findings[0].culprit.source->line = 49;
   report.findings[0].evidence.clear();
-  report.run.working_directory = "/home/bob/digits";
-  report.findings[0].culprit.source->file = "/home/bob/digits/train.py";
+  report.run.working_directory = "/other/digits";
+  report.findings[0].culprit.source->file = "/other/digits/train.py";
   EXPECT_EQ(to_json(report)["findings"][0]["fingerprint"], before);
   report.findings[0].culprit.source->function = "evaluate";
   EXPECT_NE(to_json(report)["findings"][0]["fingerprint"], before);

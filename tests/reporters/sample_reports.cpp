@@ -22,7 +22,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 Report base() {
   Report report;
   report.run.command = {"python", "train.py", "--epochs", "3"};
-  report.run.working_directory = "/home/ada/digits";
+  report.run.working_directory = "/project/digits";
   report.run.language = "python";
   report.run.torch_version = "2.13.0+cpu";
   report.run.python_version = "3.11.2";
@@ -65,7 +65,7 @@ Finding clip() {
   finding.proof = "norm seen 48 211 · true norm 0.736 · max_norm 1.0 acts like 0.0000153";
   finding.culprit.op = "clip_grad_norm_";
   finding.culprit.phase = trace::Phase::optimizer;
-  finding.culprit.source = trace::SourceLine{"/home/ada/digits/train.py", 48, "train"};
+  finding.culprit.source = trace::SourceLine{"/project/digits/train.py", 48, "train"};
   finding.steps = {0, 411, 412};
   finding.evidence = {{"norm_seen", 48211.0}, {"true_norm", 0.736}, {"scale", 65536.0}, {"clip", std::string("norm")}};
   finding.fix = "scaler.unscale_(optimizer)   before the clip";
@@ -106,7 +106,7 @@ ChainLink link(const char* op, trace::Phase phase, const char* module, int line,
   link.op = op;
   link.phase = phase;
   link.module = module;
-  link.source = trace::SourceLine{"/home/ada/digits/model/attention.py", line, "forward"};
+  link.source = trace::SourceLine{"/project/digits/model/attention.py", line, "forward"};
   link.dtype = trace::DType::float16;
   link.input_absmax = in;
   link.output_absmax = out;
@@ -211,7 +211,7 @@ Report overflow_with_chain() {
   finding.culprit.op = "aten::matmul";
   finding.culprit.phase = trace::Phase::forward;
   finding.culprit.module = "encoder.blocks.3.attention";
-  finding.culprit.source = trace::SourceLine{"/home/ada/digits/model/attention.py", 57, "forward"};
+  finding.culprit.source = trace::SourceLine{"/project/digits/model/attention.py", 57, "forward"};
   finding.steps = {41, 56, 17};
   finding.steps.count = 9;
   finding.evidence = {{"absmax_fp32", 71203.0}, {"limit", 65504.0}};
@@ -269,7 +269,7 @@ Report hostile() {
       "31m";
   finding.message = "-->]]><script>alert(1)</script>\x01%0A::error::injected\n::error::injected";
   finding.culprit.module = "<script>alert('x')</script>";
-  finding.culprit.source = trace::SourceLine{"/home/ada/digits/a b,c:d%\x1b.py", 3, "f\xed\xa0\x80"};
+  finding.culprit.source = trace::SourceLine{"/project/digits/a b,c:d%\x1b.py", 3, "f\xed\xa0\x80"};
   finding.evidence = {{"nan", nan}, {"up", infinity}, {"down", -infinity}, {"text \xff", std::string("\xc0\xaf")}};
   finding.fix = "echo \x1b[2J";
   report.findings = {finding};

@@ -137,7 +137,7 @@ TEST(TerminalReport, SaysWhenPrecisionIsNotToBlame) {
 
 TEST(ChainLines, AreAtMostFive) {
   const auto chain = testing::overflow_with_chain().findings[0].chain;
-  const auto lines = chain_lines(chain, "/home/ada/digits", 104);
+  const auto lines = chain_lines(chain, "/project/digits", 104);
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_THAT(lines.front(), HasSubstr("overflows"));
   EXPECT_THAT(lines[3], HasSubstr("3 more"));

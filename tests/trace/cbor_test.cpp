@@ -180,7 +180,7 @@ TEST(Wire, ASingleRecordIsItsKindAndItsFieldsThatDifferFromTheirDefault) {
   site.kind = SiteKind::backward_node;
   site.phase = Phase::backward;
   site.name = "AddmmBackward0";
-  site.source = {"/home/user/train.py", 48, ""};
+  site.source = {"/project/train.py", 48, ""};
   site.api_arguments = {{"max_norm", 1.0}};
   site.autocast = true;
   site.inputs.push_back({DType::float16, {64, 128}, "cpu", none, 3, false});
@@ -192,7 +192,7 @@ TEST(Wire, ASingleRecordIsItsKindAndItsFieldsThatDifferFromTheirDefault) {
                                  {"kind", 1},
                                  {"phase", 1},
                                  {"name", "AddmmBackward0"},
-                                 {"source", {{"file", "/home/user/train.py"}, {"line", 48}}},
+                                 {"source", {{"file", "/project/train.py"}, {"line", 48}}},
                                  {"api_arguments", {{"max_norm", 1.0}}},
                                  {"autocast", true},
                                  {"inputs", {{{"dtype", 1}, {"shape", {64, 128}}, {"device", "cpu"}, {"producer", 3}}}},

@@ -103,7 +103,7 @@ SmallTrace small_trace() {
     site.name = id == 2 ? "AddmmBackward0" : "aten::linear";
     site.kind = id == 2 ? SiteKind::backward_node : SiteKind::op;
     site.phase = id == 2 ? Phase::backward : Phase::forward;
-    site.source = {"/home/user/train.py", 40 + static_cast<int>(id), "forward"};
+    site.source = {"/project/train.py", 40 + static_cast<int>(id), "forward"};
     site.inputs.push_back({DType::float32, {64, 32}, "cpu", none, none, true});
     writer.add(site);
     Parameter parameter;

@@ -183,7 +183,7 @@ std::vector<analyzers::SeriesRow> series(std::int64_t run_steps) {
 Report transformer(const char* half) {
   Report report;
   report.run.command = {"python", "train.py", "--amp", "--epochs", "3"};
-  report.run.working_directory = "/home/ada/reader";
+  report.run.working_directory = "/project/reader";
   report.run.language = "python";
   report.run.torch_version = "2.13.0+cpu";
   report.run.python_version = "3.11.2";
@@ -252,7 +252,7 @@ ChainLink link(const char* op, Phase phase, const char* module, double in, doubl
   link.op = op;
   link.phase = phase;
   link.module = module;
-  link.source = trace::SourceLine{"/home/ada/reader/model.py", 57, "forward"};
+  link.source = trace::SourceLine{"/project/reader/model.py", 57, "forward"};
   link.dtype = phase == Phase::optimizer ? trace::DType::unknown : trace::DType::float16;
   if (in > 0) link.input_absmax = in;
   if (out > 0) link.output_absmax = out;
@@ -294,7 +294,7 @@ Report clipped() {
   clip.proof = "norm seen 48 211 · true norm 0.736 · max_norm 1.0 acts like 0.0000153";
   clip.culprit.op = "clip_grad_norm_";
   clip.culprit.phase = Phase::optimizer;
-  clip.culprit.source = trace::SourceLine{"/home/ada/reader/train.py", 48, "train_one_epoch"};
+  clip.culprit.source = trace::SourceLine{"/project/reader/train.py", 48, "train_one_epoch"};
   clip.steps = {0, 411, 412};
   clip.evidence = {{"norm_seen", 48211.0},
                    {"true_norm", 0.736},
@@ -312,7 +312,7 @@ Report clipped() {
   schedule.message = "The schedule advanced 412 times while the optimizer made 403 steps.";
   schedule.proof = "412 schedule steps · 403 real steps";
   schedule.culprit.op = "OneCycleLR.step";
-  schedule.culprit.source = trace::SourceLine{"/home/ada/reader/train.py", 53, "train_one_epoch"};
+  schedule.culprit.source = trace::SourceLine{"/project/reader/train.py", 53, "train_one_epoch"};
   schedule.steps = {0, 301, 9};
   schedule.evidence = {{"schedule", std::string("OneCycleLR")}, {"schedule_steps", 412.0}, {"real_steps", 403.0}};
   schedule.fix = "if scaler.get_scale() >= scale_before: scheduler.step()";
@@ -343,7 +343,7 @@ Report overflow() {
   finding.culprit.op = "aten::matmul";
   finding.culprit.phase = Phase::forward;
   finding.culprit.module = "layers.3.attention";
-  finding.culprit.source = trace::SourceLine{"/home/ada/reader/model.py", 57, "forward"};
+  finding.culprit.source = trace::SourceLine{"/project/reader/model.py", 57, "forward"};
   finding.steps = {41, 49, 9};
   finding.evidence = {{"terms", 64.0},          {"times_the_limit", 1.087}, {"dtype", std::string("float16")},
                       {"largest_input", 312.0}, {"infinite", 12.0},         {"replay_largest", 71203.0}};
@@ -465,7 +465,7 @@ Report hostile() {
   finding.culprit.op = breakout;
   finding.culprit.module = image;
   finding.culprit.parameter = odd;
-  finding.culprit.source = trace::SourceLine{"/home/ada/reader/" + breakout + ".py", 3, image};
+  finding.culprit.source = trace::SourceLine{"/project/reader/" + breakout + ".py", 3, image};
   finding.evidence.emplace_back(breakout, image);
   finding.evidence.emplace_back("__proto__", odd);
   finding.evidence.emplace_back("not_a_number", std::numeric_limits<double>::quiet_NaN());
