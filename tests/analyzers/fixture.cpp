@@ -58,7 +58,7 @@ trace::SourceLine source_of(const std::string& text) {
   const auto colon = text.rfind(':');
   if (colon == std::string::npos) fail("'" + text + "' is not file:line");
   trace::SourceLine source;
-  source.file = "/home/user/run/" + text.substr(0, colon);
+  source.file = "/project/run/" + text.substr(0, colon);
   source.line = std::stoi(text.substr(colon + 1));
   return source;
 }
@@ -148,7 +148,7 @@ class Builder {
   void run() {
     const json run = source_.value("run", json::object());
     trace_.run.run_id = "fixture";
-    trace_.run.working_directory = "/home/user/run";
+    trace_.run.working_directory = "/project/run";
     trace_.run.language = get<std::string>(run, "language", "python");
     trace_.run.command = {"python", "train.py"};
     trace_.run.devices = {get<std::string>(run, "device", "cpu")};
@@ -438,9 +438,15 @@ class Builder {
     record.backoff_factor = get<double>(settings, "backoff", 0.5);
     record.growth_interval = get<std::int32_t>(settings, "interval", 2000);
     record.found_inf = (happened.flags & trace::event_flag::found_inf) != 0 ? 1.0F : 0.0F;
+    // What the program does to the scale besides: before the update of a step, or by update(new_scale).
+    const std::string step = std::to_string(at);
+    scale_[id] = get<float>(settings.value("set", json::object()), step.c_str(), scale_[id]);
     record.scale_before = scale_[id];
     record.tracker_before = tracker_[id];
-    if (record.found_inf != 0) {
+    if (const json assigned = settings.value("assign", json::object()); assigned.contains(step)) {
+      record.assigned = true;
+      scale_[id] = assigned.at(step).get<float>();
+    } else if (record.found_inf != 0) {
       scale_[id] = static_cast<float>(scale_[id] * record.backoff_factor);
       tracker_[id] = 0;
     } else if (++tracker_[id] == record.growth_interval) {

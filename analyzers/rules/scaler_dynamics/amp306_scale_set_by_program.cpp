@@ -1,0 +1,95 @@
+#include <array>
+
+#include <fmt/format.h>
+
+#include "analyzers/core/numbers.h"
+#include "analyzers/core/protocol.h"
+#include "analyzers/core/rule_context.h"
+#include "analyzers/scaler/replay.h"
+
+namespace ampscope::analyzers {
+
+namespace {
+
+struct Words {
+  const char* title;
+  const char* why;
+  const char* fix;
+};
+
+Words words_of(Disagreement kind) {
+  switch (kind) {
+    case Disagreement::assigned:
+      return {"the program sets the loss scale itself", "It was given to update().",
+              "scaler.update() without an argument lets the scaler follow the gradients"};
+    case Disagreement::changed_between:
+      return {"the loss scale changes between two updates",
+              "Somebody else than update() moved it or its growth tracker: a state that was loaded, or an assignment.",
+              "nothing to do where a checkpoint was loaded; otherwise leave the scale to scaler.update()"};
+    case Disagreement::settings_changed:
+      return {"the settings of the scaler change during the run",
+              "Growth factor, backoff factor or growth interval are not those of the update before.",
+              "nothing to do where that is meant; the report shows the settings of the first update"};
+    case Disagreement::not_as_computed:
+      return {"the scale does not follow the arithmetic of GradScaler",
+              "The scaler's own update gave another result, as a subclass with rules of its own does.",
+              "read predictions of `ampscope tune` with care: they follow torch.amp.GradScaler"};
+  }
+  return {};
+}
+
+void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
+  const TraceView& view = context.view();
+  for (const trace::Scaler& scaler : view.trace().scalers) {
+    const std::vector<ScalerDisagreement> disagreements = replay(view.updates(scaler.id)).disagreements;
+    for (const Disagreement kind : {Disagreement::assigned, Disagreement::changed_between,
+                                    Disagreement::settings_changed, Disagreement::not_as_computed}) {
+      Finding finding = context.finding();
+      const ScalerDisagreement* first = nullptr;
+      for (const ScalerDisagreement& at : disagreements) {
+        if (at.kind != kind) continue;
+        if (first == nullptr) first = &at;
+        extend(finding.steps, {at.step, at.step, 1});
+      }
+      if (first == nullptr) continue;
+      const Words words = words_of(kind);
+      finding.culprit.op = "GradScaler";
+      finding.culprit.phase = trace::Phase::scaler;
+      if (scaler.source.known()) finding.culprit.source = scaler.source;
+      finding.title = words.title;
+      finding.message = words.why;
+      finding.proof = fmt::format("first in step {}", first->step);
+      if (kind != Disagreement::settings_changed) {
+        finding.message += fmt::format(" In step {} it was {}; the updates lead to {}.", first->step,
+                                       scale(static_cast<double>(first->recorded.scale)),
+                                       scale(static_cast<double>(first->expected.scale)));
+        finding.proof +=
+            fmt::format(" · {} where the updates lead to {}", scale(static_cast<double>(first->recorded.scale)),
+                        scale(static_cast<double>(first->expected.scale)));
+      }
+      finding.evidence = {{"updates", static_cast<double>(finding.steps.count)},
+                          {"recorded_scale", static_cast<double>(first->recorded.scale)},
+                          {"expected_scale", static_cast<double>(first->expected.scale)}};
+      finding.fix = words.fix;
+      findings.push_back(std::move(finding));
+    }
+  }
+}
+
+constexpr std::array needs = {Stream::protocol};
+
+}  // namespace
+
+extern const Rule rule_amp306;
+const Rule rule_amp306 = {
+    .code = "AMP306",
+    .name = "scale-set-by-program",
+    .family = Family::scaler_dynamics,
+    .severity = Severity::info,
+    .summary = "the recorded loss scale does not follow from the scaler's own updates",
+    .precision_fault = false,
+    .needs = needs,
+    .evaluate = evaluate,
+};
+
+}  // namespace ampscope::analyzers
