@@ -14,10 +14,17 @@ std::vector<SkipAnalysis> skips_of(const TraceView& view, const SkipLimits& limi
   return result;
 }
 
+std::vector<std::optional<Tuning>> tunings_of(const TraceView& view) {
+  std::vector<std::optional<Tuning>> result;
+  for (const trace::Scaler& scaler : view.trace().scalers)
+    result.push_back(tune(view, scaler.id));
+  return result;
+}
+
 }  // namespace
 
 ProcessAnalysis::ProcessAnalysis(const trace::Trace& trace, const SkipLimits& limits)
-    : view(trace), skips(skips_of(view, limits)), root_cause(find_root_cause(view, skips)) {}
+    : view(trace), skips(skips_of(view, limits)), root_cause(find_root_cause(view, skips)), tunings(tunings_of(view)) {}
 
 bool ProcessAnalysis::by_design(const Skip& skip) const noexcept {
   return skip.by_design() &&

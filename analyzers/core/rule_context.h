@@ -3,14 +3,17 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "analyzers/core/rule.h"
 #include "analyzers/core/trace_view.h"
 #include "analyzers/rootcause/root_cause.h"
 #include "analyzers/scaler/skips.h"
+#include "analyzers/scaler/tuner.h"
 
 namespace ampscope::analyzers {
 
@@ -20,6 +23,7 @@ struct ProcessAnalysis {
   TraceView view;
   std::vector<SkipAnalysis> skips;  ///< by scaler id
   RootCause root_cause;
+  std::vector<std::optional<Tuning>> tunings;  ///< by scaler id; empty where nothing was recorded to tune by
 
   /// Whether the scaler was meant to make this skip, and no fault that was found lies in that step.
   [[nodiscard]] bool by_design(const Skip& skip) const noexcept;
@@ -38,6 +42,9 @@ class RuleContext {
   [[nodiscard]] const TraceView& view() const noexcept { return process_->view; }
   [[nodiscard]] const trace::Trace& trace() const noexcept { return process_->view.trace(); }
   [[nodiscard]] std::span<const SkipAnalysis> skips() const noexcept { return process_->skips; }
+  [[nodiscard]] const std::optional<Tuning>& tuning(std::int64_t scaler) const {
+    return process_->tunings.at(static_cast<std::size_t>(scaler));
+  }
   [[nodiscard]] const RootCause& root_cause() const noexcept { return process_->root_cause; }
   [[nodiscard]] bool by_design(const Skip& skip) const noexcept { return process_->by_design(skip); }
   /// All processes of the run, by rank.

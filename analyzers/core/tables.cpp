@@ -161,7 +161,7 @@ ScalerReport scaler_report(const ProcessAnalysis& process, const trace::Scaler& 
   const trace::ScalerUpdate& first = *updates.front();
   report.settings = {first.scale_before, first.growth_factor, first.backoff_factor, first.growth_interval};
   report.timeline = make_ledger(process, scaler.id);
-  if (const std::optional<Tuning> tuning = tune(view, scaler.id); tuning && tuning->changed) {
+  if (const auto& tuning = process.tunings.at(static_cast<std::size_t>(scaler.id)); tuning && tuning->changed) {
     report.recommendation = tuning->recommended;
     report.recommendation_reason = summary(*tuning);
   }

@@ -62,6 +62,25 @@ std::optional<std::int64_t> inner_dimension(const trace::Site& site, const trace
   return factors[first]->type.shape.back();
 }
 
+std::optional<double> largest_product(const Origin& origin) {
+  const auto terms = inner_dimension(*origin.site, *origin.event);
+  if (!terms) return std::nullopt;
+  double product = static_cast<double>(*terms);
+  double added = 0;
+  int factors = 0;
+  for (const trace::WitnessTensor& input : origin.event->inputs) {
+    if (!trace::is_floating(input.type.dtype)) continue;
+    if (!input.looked_at) return std::nullopt;
+    if (input.type.shape.size() >= 2) {
+      product *= input.stats.absmax;
+      ++factors;
+    } else {
+      added += input.stats.absmax;
+    }
+  }
+  return factors == 2 ? std::optional(product + added) : std::nullopt;
+}
+
 std::optional<std::int64_t> reduction_terms(const trace::Site& site, const trace::NonfiniteEvent& event) {
   const auto input = std::find_if(event.inputs.begin(), event.inputs.end(), [](const trace::WitnessTensor& tensor) {
     return trace::is_floating(tensor.type.dtype);

@@ -20,6 +20,10 @@ namespace ampscope::analyzers {
 /// Number of products that one element of a matrix product or convolution sums; empty when it cannot be told.
 [[nodiscard]] std::optional<std::int64_t> inner_dimension(const trace::Site& site, const trace::NonfiniteEvent& event);
 
+/// A limit that no element of a matrix product can pass: number of terms times the largest factors, plus what is added.
+/// Empty when the sizes of the inputs are not known, and for three matrices: one may be added, not multiplied.
+[[nodiscard]] std::optional<double> largest_product(const Origin& origin);
+
 /// Number of elements that one element of a reduction's result is made of; empty when it cannot be told.
 [[nodiscard]] std::optional<std::int64_t> reduction_terms(const trace::Site& site, const trace::NonfiniteEvent& event);
 

@@ -7,14 +7,11 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
-#include <ATen/record_function.h>
-#include <c10/core/AutogradState.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 #include <unistd.h>
 
+#include "probe/observe/call_arguments.h"
 #include "probe/observe/tensor_access.h"
 
 namespace ampscope::observe {
@@ -53,57 +50,29 @@ void keep_call(Session& session, const Frame& frame, const trace::NonfiniteEvent
   const std::string& folder = session.recorder.options().repro_folder;
   if (folder.empty() || !frame.site || frame.site->calls_kept >= max_calls_a_site) return;
   try {
-    const OpInfo& op = *frame.op;
-    // What a call wrote to is not what it was given any more.
-    if (!op.has_schema || op.mutates || op.random || !frame.keeps_inputs) return;
-    const auto handle = c10::Dispatcher::singleton().findSchema({op.name, op.overload});
-    if (!handle) return;
-
-    std::vector<at::Tensor> tensors;
+    const CallArguments arguments = arguments_of(frame);
+    if (!arguments.op) return;
     std::int64_t bytes = 0;
-    for (std::uint8_t i = 0; i < frame.input_count; ++i) {
-      auto strong = frame.inputs[i].tensor.lock();
-      if (!strong) return;
-      tensors.emplace_back(std::move(strong));
-      const c10::TensorImpl& impl = *tensors.back().unsafeGetTensorImpl();
-      if (!readable(impl) && !impl.is_wrapped_number()) return;
-      bytes += static_cast<std::int64_t>(tensors.back().nbytes());
+    for (const c10::IValue& value : arguments.values) {
+      if (const at::Tensor* const tensor = tensor_of(value)) bytes += static_cast<std::int64_t>(tensor->nbytes());
     }
     if (session.kept_calls.load(std::memory_order_relaxed) >= max_calls ||
         session.kept_call_bytes.load(std::memory_order_relaxed) + bytes > max_bytes) {
       return;
     }
 
-    const c10::impl::ExcludeDispatchKeyGuard no_python(
-        c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));
-    const c10::impl::ExcludeDispatchKeyGuard no_autograd(c10::autograd_dispatch_keyset);
-    const at::DisableRecordFunctionGuard no_observers;
-    const c10::AutoGradMode no_grad(false);
+    const Unobserved unobserved;
     std::vector<c10::IValue> positional;
     std::vector<c10::IValue> names;
     std::vector<c10::IValue> named;
-    std::size_t tensor = 0;
-    std::size_t other = 0;
-    std::int16_t index = 0;
-    for (const c10::Argument& argument : handle->schema().arguments()) {
-      c10::IValue value;
-      if (tensor < tensors.size() && frame.inputs[tensor].argument == index) {
-        value = own_copy(tensors[tensor++]);
-      } else {
-        if (other >= frame.arguments.size()) return;
-        value = plain(frame.arguments[other++]);
-      }
-      ++index;
-      if (argument.kwarg_only()) {
-        names.emplace_back(argument.name());
-        named.push_back(std::move(value));
-      } else {
-        positional.push_back(std::move(value));
-      }
+    for (std::size_t i = 0; i < arguments.values.size(); ++i) {
+      const c10::Argument& argument = arguments.op->schema().arguments()[i];
+      if (argument.kwarg_only()) names.emplace_back(argument.name());
+      (argument.kwarg_only() ? named : positional).push_back(plain(arguments.values[i]));
     }
     std::vector<c10::IValue> call;
-    call.emplace_back(op.name);
-    call.emplace_back(op.overload);
+    call.emplace_back(frame.op->name);
+    call.emplace_back(frame.op->overload);
     call.emplace_back(c10::ivalue::Tuple::create(std::move(positional)));
     call.emplace_back(c10::ivalue::Tuple::create(std::move(names)));
     call.emplace_back(c10::ivalue::Tuple::create(std::move(named)));

@@ -420,9 +420,12 @@ bool takes_nonfinite(const Session& session, const Frame& frame) {
 }
 
 void end_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
-  // The record of an operator that threw ends while the exception passes it, without outputs.
-  if (std::uncaught_exceptions() > 0) frame.site->counters->count_failure(session.step.load(std::memory_order_relaxed));
   const auto outputs = c10::ArrayRef<c10::IValue>(function.outputs());
+  // The record of an operator that threw ends while the exception passes it, without outputs. One that a destructor
+  // calls on the way has them.
+  if (outputs.empty() && std::uncaught_exceptions() > 0) {
+    frame.site->counters->count_failure(session.step.load(std::memory_order_relaxed));
+  }
   std::int64_t elements = 0;
   std::int64_t bytes = 0;
   Seen seen;

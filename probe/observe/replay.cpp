@@ -1,19 +1,14 @@
 #include "probe/observe/replay.h"
 
-#include <array>
-
-#include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/logical_and.h>
 #include <ATen/ops/logical_not.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/to.h>
-#include <c10/core/AutogradState.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include "probe/observe/call_arguments.h"
 #include "probe/observe/tensor_access.h"
 #include "probe/stats/kernels.h"
 
@@ -28,16 +23,6 @@ trace::Replay refused(std::string reason) {
   result.not_done_because = std::move(reason);
   return result;
 }
-
-/// No gradient history, no autocast, nothing of Python in between, and the observers of other tools stay blind.
-struct Unobserved {
-  c10::impl::ExcludeDispatchKeyGuard no_autocast{c10::autocast_dispatch_keyset};
-  c10::impl::ExcludeDispatchKeyGuard no_python{
-      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot})};
-  c10::impl::ExcludeDispatchKeyGuard no_autograd{c10::autograd_dispatch_keyset};
-  at::DisableRecordFunctionGuard no_observers;
-  c10::AutoGradMode no_grad{false};
-};
 
 /// Largest finite magnitude and whether all is finite, over the floating results.
 void judge(trace::Replay& result, const std::vector<c10::IValue>& outputs) {
@@ -63,67 +48,33 @@ void judge(trace::Replay& result, const std::vector<c10::IValue>& outputs) {
 
 trace::Replay replay(const Frame& frame) noexcept {
   try {
-    const OpInfo& op = *frame.op;
-    if (!op.has_schema) return refused("not a dispatcher operator");
-    if (op.mutates) return refused("it writes to its arguments");
-    if (op.random) return refused("it draws random numbers");
-    if (!frame.keeps_inputs) return refused("its arguments were not kept");
-    const auto handle = c10::Dispatcher::singleton().findSchema({op.name, op.overload});
-    if (!handle) return refused("the operator is not registered");
+    CallArguments call = arguments_of(frame);
+    if (!call.op) return refused(std::move(call.missing));
 
     const Unobserved unobserved;
-
-    std::vector<c10::IValue> stack;
-    std::size_t tensor = 0;
-    std::size_t other = 0;
     std::int64_t elements = 0;
     bool any_double = false;
     bool any_reduced = false;
-    std::vector<at::Tensor> tensors;
-    for (std::uint8_t i = 0; i < frame.input_count; ++i) {
-      auto strong = frame.inputs[i].tensor.lock();
-      if (!strong) return refused("an argument was gone when the operator had ended");
-      tensors.emplace_back(std::move(strong));
-      const at::Tensor& t = tensors.back();
-      if (t.defined() && t.is_floating_point()) {
-        if (!readable(*t.unsafeGetTensorImpl()) && !t.unsafeGetTensorImpl()->is_wrapped_number()) {
-          return refused("an argument cannot be read");
-        }
-        elements += t.numel();
-        any_double |= t.scalar_type() == at::kDouble;
-        any_reduced |= t.scalar_type() == at::kHalf || t.scalar_type() == at::kBFloat16;
-      }
+    for (const c10::IValue& value : call.values) {
+      const at::Tensor* const tensor = tensor_of(value);
+      if (!tensor || !tensor->is_floating_point()) continue;
+      elements += tensor->numel();
+      any_double |= tensor->scalar_type() == at::kDouble;
+      any_reduced |= tensor->scalar_type() == at::kHalf || tensor->scalar_type() == at::kBFloat16;
     }
     if (elements > max_elements) return refused("its arguments are too large");
     if (any_double) return refused("it ran in fp64 already");
     const at::ScalarType wide = any_reduced ? at::kFloat : at::kDouble;
-    const auto widen = [wide](const at::Tensor& t) { return t.defined() && t.is_floating_point() ? t.to(wide) : t; };
 
-    for (const c10::Argument& argument : handle->schema().arguments()) {
-      const bool takes_tensor = argument.type()->isSubtypeOf(*c10::TensorType::get()) ||
-                                argument.type()->str() == "Optional[Tensor]" || argument.type()->str() == "Tensor?";
-      if (takes_tensor && tensor < tensors.size() &&
-          frame.inputs[tensor].argument == static_cast<std::int16_t>(stack.size())) {
-        stack.emplace_back(widen(tensors[tensor++]));
-        continue;
-      }
-      if (other >= frame.arguments.size()) return refused("an argument was not kept");
-      c10::IValue value = frame.arguments[other++];
+    std::vector<c10::IValue>& stack = call.values;
+    const std::vector<c10::Argument>& schema = call.op->schema().arguments();
+    for (std::size_t i = 0; i < stack.size(); ++i) {
+      const at::Tensor* const tensor = tensor_of(stack[i]);
+      if (tensor && tensor->is_floating_point()) stack[i] = tensor->to(wide);
       // An explicit narrow result type would repeat the fault.
-      if (argument.name() == "dtype" && value.isInt()) value = static_cast<std::int64_t>(wide);
-      if (argument.name() == "output_mask" || argument.name() == "dtype" || !value.isTensorList()) {
-        stack.push_back(std::move(value));
-        continue;
-      }
-      std::vector<at::Tensor> list = value.toTensorVector();
-      for (at::Tensor& t : list) {
-        elements += t.numel();
-        if (elements > max_elements) return refused("its arguments are too large");
-        t = widen(t);
-      }
-      stack.emplace_back(std::move(list));
+      if (schema[i].name() == "dtype" && stack[i].isInt()) stack[i] = static_cast<std::int64_t>(wide);
     }
-    handle->callBoxed(stack);
+    call.op->callBoxed(stack);
     trace::Replay result;
     result.done = true;
     result.precision = wide == at::kFloat ? "fp32" : "fp64";

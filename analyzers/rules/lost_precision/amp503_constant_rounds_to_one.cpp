@@ -5,21 +5,14 @@
 
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
-#include "analyzers/rootcause/evidence.h"
-#include "analyzers/rootcause/vanished.h"
+#include "analyzers/rootcause/loss_finding.h"
 
 namespace ampscope::analyzers {
 
 namespace {
 
-Loss loss_of(const RuleContext& context, const Origin& origin) {
-  if (origin.kind != trace::OriginKind::producer || origin.from_intended_infinity) return {};
-  const Loss loss = find_loss(context.view(), *origin.event, *origin.site);
-  return loss.what == Vanished::one ? loss : Loss{};
-}
-
 Claim claim(const RuleContext& context, const Origin& origin) {
-  return loss_of(context, origin).claim;
+  return loss_before(context, origin, Vanished::one).claim;
 }
 
 void describe(const RuleContext& context, const Loss& loss, const trace::Site& met, Finding& finding) {
@@ -57,31 +50,11 @@ void describe(const RuleContext& context, const Loss& loss, const trace::Site& m
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
-  const Loss loss = loss_of(context, origin);
-  const trace::Phase phase = loss.site->phase;
-  finding.culprit = context.culprit(loss.site->id);
-  finding.culprit.phase = phase;
-  describe(context, loss, *origin.site, finding);
-  finding.message += describe_outcome(origin);
-  finding.proof += " · " + describe_bad(output_counts(*origin.event));
-  add_scene(origin, finding);
+  explain_loss(context, origin, loss_before(context, origin, Vanished::one), describe, finding);
 }
 
-/// What reached neither loss nor weights did no harm that the run shows; it is still not what the program means.
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
-  for (const Unreached& lost : unreached_losses(context, Vanished::one)) {
-    Finding finding = context.finding();
-    finding.severity = Severity::warning;
-    finding.culprit = context.culprit(lost.loss.site->id);
-    finding.steps = {lost.event->step, lost.event->step, 1};
-    const trace::SiteTotals& totals = context.view().totals(lost.op->id);
-    if (totals.nonfinite_steps > 0)
-      finding.steps = {totals.first_nonfinite_step, totals.last_nonfinite_step, totals.nonfinite_steps};
-    describe(context, lost.loss, *lost.op, finding);
-    finding.message += " Neither the loss nor a gradient was seen to depend on it.";
-    finding.proof += " · " + describe_bad(output_counts(*lost.event));
-    findings.push_back(std::move(finding));
-  }
+  report_unreached(context, Vanished::one, describe, findings);
 }
 
 constexpr std::array needs = {Stream::sentinel};

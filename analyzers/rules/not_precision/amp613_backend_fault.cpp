@@ -11,31 +11,11 @@ namespace ampscope::analyzers {
 
 namespace {
 
-/// Even with all its terms of one sign and of the largest size the product cannot reach this.
-std::optional<double> largest_possible(const Origin& origin) {
-  const auto terms = inner_dimension(*origin.site, *origin.event);
-  if (!terms || !inputs_finite(*origin.event)) return std::nullopt;
-  double product = static_cast<double>(*terms);
-  double added = 0;
-  int factors = 0;
-  for (const trace::WitnessTensor& input : origin.event->inputs) {
-    if (!trace::is_floating(input.type.dtype)) continue;
-    if (!input.looked_at) return std::nullopt;
-    if (input.type.shape.size() >= 2) {
-      product *= input.stats.absmax;
-      ++factors;
-    } else {
-      added += input.stats.absmax;
-    }
-  }
-  return factors == 2 ? std::optional(product + added) : std::nullopt;
-}
-
 Claim claim(const RuleContext&, const Origin& origin) {
   if (origin.op != OpKind::matmul || !made_here(origin)) return Claim::none;
   const trace::NonfiniteEvent& event = *origin.event;
   const double limit = trace::float_limits(compute_dtype(event, *origin.site)).max;
-  const auto largest = largest_possible(origin);
+  const auto largest = inputs_finite(event) ? largest_product(origin) : std::nullopt;
   if (!finite_when_wider(event) || limit == 0 || !largest || event.replay.absmax > limit / 4) return Claim::none;
   return *largest < limit ? Claim::proven : Claim::none;
 }
@@ -52,12 +32,12 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
       "of this device or library is at fault, not the program.",
       context.view().describe(origin.site->id), describe_bad(counts),
       count_of(static_cast<std::int64_t>(counts.elements)), describe_tensors(event.inputs),
-      number(*largest_possible(origin)), event.replay.precision, number(event.replay.absmax));
+      number(*largest_product(origin)), event.replay.precision, number(event.replay.absmax));
   finding.message += describe_outcome(origin);
   finding.proof =
       fmt::format("{} of {} · {} gives {}", describe_bad(counts), count_of(static_cast<std::int64_t>(counts.elements)),
                   event.replay.precision, number(event.replay.absmax));
-  finding.evidence.emplace_back("largest_possible", *largest_possible(origin));
+  finding.evidence.emplace_back("largest_possible", *largest_product(origin));
   add_scene(origin, finding);
   finding.fix =
       "do not use this precision on this device (autocast(enabled=False), or bfloat16), or another version of the "

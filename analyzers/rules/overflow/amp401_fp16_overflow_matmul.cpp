@@ -10,28 +10,6 @@ namespace ampscope::analyzers {
 
 namespace {
 
-/// No element of the exact product can be larger: number of terms times the largest factors, plus what is added.
-std::optional<double> largest_possible(const Origin& origin) {
-  const auto terms = inner_dimension(*origin.site, *origin.event);
-  if (!terms) return std::nullopt;
-  double product = static_cast<double>(*terms);
-  double added = 0;
-  int factors = 0;
-  for (const trace::WitnessTensor& input : origin.event->inputs) {
-    if (!trace::is_floating(input.type.dtype)) continue;
-    if (!input.looked_at) return std::nullopt;
-    if (input.type.shape.size() >= 2) {
-      product *= input.stats.absmax;
-      ++factors;
-    } else {
-      added += input.stats.absmax;
-    }
-  }
-  // With three matrices one may be added, not multiplied; then the bound is not one.
-  if (factors != 2) return std::nullopt;
-  return product + added;
-}
-
 Claim claim(const RuleContext&, const Origin& origin) {
   if (origin.op != OpKind::matmul || origin.from_intended_infinity) return Claim::none;
   const trace::DType dtype = compute_dtype(*origin.event, *origin.site);
@@ -39,7 +17,7 @@ Claim claim(const RuleContext&, const Origin& origin) {
   // The operator to blame is another than the one that was looked at: its own inputs are not known.
   if (origin.site->id != origin.event->site) return Claim::plausible;
   if (origin.kind != trace::OriginKind::producer && origin.kind != trace::OriginKind::unknown) return Claim::none;
-  return judge_overflow(*origin.event, dtype, largest_possible(origin));
+  return judge_overflow(*origin.event, dtype, largest_product(origin));
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {

@@ -24,7 +24,7 @@ std::string changes(const Tuning& tuning) {
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
   for (const SkipAnalysis& skips : context.skips()) {
-    const std::optional<Tuning> tuning = tune(view, skips.scaler);
+    const std::optional<Tuning>& tuning = context.tuning(skips.scaler);
     if (!tuning || !tuning->changed || skips.collapsed || tuning->no_scale_fits) continue;
     // Without a look at every step, and without a part kept back, this would be guesswork.
     if (tuning->measured < 0.5 || tuning->predicted_today.kept_back.updates == 0) continue;

@@ -25,7 +25,7 @@ bool seen_to_overflow(const TraceView& view, std::int64_t scaler, double largest
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
   for (const SkipAnalysis& skips : context.skips()) {
-    const std::optional<Tuning> tuning = tune(view, skips.scaler);
+    const std::optional<Tuning>& tuning = context.tuning(skips.scaler);
     // What is non-finite whatever the scale has a cause of its own, which the rules of overflow name.
     if (!tuning || !tuning->no_scale_fits || tuning->no_scale_fits->forward) continue;
     const NoScaleFits& none = *tuning->no_scale_fits;
