@@ -236,12 +236,42 @@ bool multiplies_by_mask(const TraceView& view, const Candidate& candidate) {
   return by_zero || std::any_of(event.inputs.begin(), event.inputs.end(), is_mask);
 }
 
+/// Whether the non-finite values that `from` took are those of `origin`, by the calls of this step: the graph of first
+/// calls does not know a way that the program takes later only.
+bool took_values_of(const TraceView& view, std::span<const Candidate> candidates, const Candidate& from,
+                    const Candidate& origin) {
+  // The event may belong to the inner operator and the tensor to the outer one.
+  std::set<std::int64_t> origins;
+  for (const Site* at = origin.site; at != nullptr && at->kind == trace::SiteKind::op; at = view.parent(*at))
+    origins.insert(at->id);
+  std::set<std::int64_t> visited;
+  std::vector<const NonfiniteEvent*> open{from.event};
+  while (!open.empty()) {
+    const NonfiniteEvent& event = *open.back();
+    open.pop_back();
+    for (const trace::WitnessTensor& input : event.inputs) {
+      if (input.stats.nonfinite() == 0) continue;
+      for (const Site* at = view.site(input.type.producer); at != nullptr && at->kind == trace::SiteKind::op;
+           at = view.parent(*at)) {
+        if (origins.contains(at->id)) return true;
+        if (!visited.insert(at->id).second) break;
+        for (const Candidate& candidate : candidates) {
+          if (candidate.site->id == at->id) open.push_back(candidate.event);
+        }
+      }
+    }
+  }
+  return false;
+}
+
 /// The multiplication by a mask that was to remove what `found` made, and does not; null when there is none.
 const Candidate* failed_mask(Ancestry& ancestry, std::span<const Candidate> candidates, const Candidate& found) {
   for (const Candidate& candidate : candidates) {
     if (candidate.event->order < found.event->order || !multiplies_by_mask(ancestry.view(), candidate)) continue;
-    if (&candidate == &found || ancestry.of(candidate.site->id)[static_cast<std::size_t>(found.site->id)])
+    if (&candidate == &found || ancestry.of(candidate.site->id)[static_cast<std::size_t>(found.site->id)] ||
+        took_values_of(ancestry.view(), candidates, candidate, found)) {
       return &candidate;
+    }
   }
   return nullptr;
 }

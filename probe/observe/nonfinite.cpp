@@ -134,7 +134,9 @@ Inputs add_inputs(Session& session, ThreadState& thread, const Frame& frame, tra
       seen.earlier_step = frame.input_was_kept;
     } else {
       seen = witness(thread, tensor, producer.known ? producer.site : trace::none, parameter);
-      seen.earlier_step = written_in_earlier_step(thread, producer);
+      // Memory is used again: a value that is bad now and was not when it was last seen written is a new one.
+      seen.earlier_step =
+          written_in_earlier_step(thread, producer) && (producer.nonfinite || seen.stats.nonfinite() == 0);
     }
     seen.argument = argument_name(frame, frame.inputs[i].argument);
     inputs.any_known |= seen.looked_at || seen.finite_before;
@@ -309,6 +311,12 @@ void absorbed_input(Session& session, ThreadState& thread, const Frame& frame, c
   if (!takes) return;
   event.kind = trace::OriginKind::absorber;
   add_outputs(thread, site, outputs, event);
+  // The result of an op that consists of others was looked at inside it and only shows here; some ops have none.
+  const bool finite = std::any_of(event.outputs.begin(), event.outputs.end(),
+                                  [](const trace::WitnessTensor& output) { return output.looked_at; }) &&
+                      std::all_of(event.outputs.begin(), event.outputs.end(),
+                                  [](const trace::WitnessTensor& output) { return output.stats.nonfinite() == 0; });
+  if (!finite) return;
   add_scalars(frame, event);
   if (step_is_known_bad(session, step)) {
     ++site.absorbers_written;

@@ -333,6 +333,14 @@ ProducerTable::Entry source_of(const Session& session, const Frame& frame) {
   return source < frame.input_count ? session.producers.find(frame.inputs[source].address) : ProducerTable::Entry{};
 }
 
+/// Whether the result at `address` is an argument itself: a cast that has nothing to cast, dropout in evaluation. Who
+/// made it stays who made it.
+bool hands_on(const Frame& frame, const void* address) noexcept {
+  if (frame.op->mutates) return false;
+  return std::any_of(frame.inputs.begin(), frame.inputs.begin() + frame.input_count,
+                     [address](const InputRef& input) { return input.address == address; });
+}
+
 /// What the outputs of one call showed.
 struct Seen {
   bool nonfinite = false;
@@ -355,28 +363,25 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
     session.producers.forget(address);
     return;
   }
+  const bool looked_at = session.looks_at_outputs() && trace::is_floating(dtype) && readable(impl) &&
+                         (values == Values::computes || (values == Values::casts && narrows(frame, dtype)));
   ProducerTable::Entry made;
   made.site = frame.site->id;
   made.clock = thread.clock;
   made.thread = thread.slot;
-  if (values == Values::views || values == Values::passes) {
+  if (values == Values::views || values == Values::passes || values == Values::casts) {
     const ProducerTable::Entry from = source_of(session, frame);
-    if (values == Values::views) {
+    if (values == Values::views || hands_on(frame, address)) {
       // A view of memory nobody was seen to write stays unknown, so that data are told from results.
       if (!from.known) return;
       made = from;
       session.producers.put(address, made);
       return;
     }
-    made.external = !from.known || from.external;
-    made.nonfinite = from.nonfinite;
-  }
-  const bool looked_at = session.looks_at_outputs() && trace::is_floating(dtype) && readable(impl) &&
-                         (values == Values::computes || (values == Values::casts && narrows(frame, dtype)));
-  if (values == Values::casts && !looked_at && frame.input_count > 0) {
-    const ProducerTable::Entry from = source_of(session, frame);
-    made.external = !from.known || from.external;
-    made.nonfinite = from.nonfinite;
+    if (values == Values::passes || (!looked_at && frame.input_count > 0)) {
+      made.external = !from.known || from.external;
+      made.nonfinite = from.nonfinite;
+    }
   }
   stats::TensorView view;
   if (looked_at && view_of(impl, view)) {

@@ -91,10 +91,12 @@ void note_gradient_access(Session& session, ThreadState& thread, const Frame& fr
 
 void note_parameter_write(Session& session, ThreadState& thread, const Frame& frame,
                           c10::ArrayRef<const c10::IValue> inputs) {
-  if (!frame.site || !frame.op->mutates_first || inputs.empty() || c10::GradMode::is_enabled()) return;
+  if (!frame.site || !frame.op->mutates_first || inputs.empty()) return;
   if (frame.phase == trace::Phase::backward) return;
   const at::Tensor* target = first_tensor(inputs[0]);
   if (!target) return;
+  // Where gradients are recorded a parameter itself cannot be written in place; what shares its memory (.data) can.
+  if (c10::GradMode::is_enabled() && target->requires_grad()) return;
   const std::int64_t parameter = parameter_at(session, address_of(*target->unsafeGetTensorImpl()));
   if (parameter < 0) return;
   if (frame.phase == trace::Phase::optimizer) {

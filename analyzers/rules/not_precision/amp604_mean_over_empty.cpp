@@ -36,7 +36,9 @@ const trace::Site* mean_around(const TraceView& view, const Origin& origin) {
   if (base_name(origin.site->name) != "div") return nullptr;
   const Divisor divisor = divisor_of(origin);
   if (!divisor.known || !divisor.is_number || divisor.number != 0) return nullptr;
-  const trace::Site* const outer = view.parent(*origin.site);
+  const trace::Site* outer = view.parent(*origin.site);
+  while (outer != nullptr && base_name(outer->name) == "div")  // by a number, which calls that by a tensor
+    outer = view.parent(*outer);
   return outer != nullptr && is_mean(base_name(outer->name)) ? outer : nullptr;
 }
 
