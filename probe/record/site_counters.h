@@ -103,13 +103,14 @@ class SiteCounterTable {
   static constexpr std::int64_t chunk_size = 1024;
   static constexpr std::int64_t max_sites = 64 * chunk_size;
 
-  /// For the thread that creates the site. `site` < max_sites.
+  /// For the thread that creates the site; threads may create others meanwhile. `site` < max_sites.
   SiteCounters& create(std::int64_t site) {
     auto& slot = chunks_[static_cast<std::size_t>(site / chunk_size)];
     SiteCounters* chunk = slot.load(std::memory_order_acquire);
     if (!chunk) {
-      chunk = new SiteCounters[chunk_size];
-      slot.store(chunk, std::memory_order_release);
+      auto made = std::make_unique<SiteCounters[]>(chunk_size);
+      // Who comes second takes the first one's, or the first one's counts would be lost.
+      if (slot.compare_exchange_strong(chunk, made.get(), std::memory_order_acq_rel)) chunk = made.release();
     }
     return chunk[site % chunk_size];
   }
