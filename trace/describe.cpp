@@ -146,6 +146,7 @@ void describe_contents(const Trace& trace, std::vector<Fact>& out) {
             trace.scalers.empty() ? "" : joined(names, ", ") + ", " + amount(trace.scaler_updates.size(), "update"));
   facts.add("gradients", amount(trace.gradients.size(), "window"));
   facts.add("values", amount(trace.numerics.size(), "sampled output"));
+  if (!trace.rounding_errors.empty()) facts.add("comparisons", amount(trace.rounding_errors.size(), "compared output"));
   facts.add("anomalies", amount(trace.nonfinite_events.size(), "non-finite output") + ", " +
                              amount(trace.nonfinite_gradients.size(), "non-finite gradient"));
   for (const FlightRecord& record : trace.flight_records)

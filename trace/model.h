@@ -291,6 +291,25 @@ struct SiteNumerics {
   TensorStats stats;
 };
 
+/// How far the results of one site lay from the same calls computed again in higher precision on the same inputs, in
+/// one step. What the inputs had lost before is not in it.
+struct RoundingErrors {
+  std::int64_t site = none;
+  std::int64_t step = 0;
+  double weight = 1;                 ///< steps this one stands for
+  DType dtype = DType::unknown;      ///< of the results
+  DType reference = DType::unknown;  ///< of the second computation
+  std::int64_t elements = 0;         ///< compared: finite on both sides
+  std::int64_t nonfinite = 0;        ///< finite in the second computation alone
+  std::int64_t above_one_ulp = 0;    ///< elements further away than that
+  double sum_ulp = 0;                ///< of |result - reference| in ulp of `dtype` at the reference
+  double max_ulp = 0;                ///< the largest of these …
+  double worst_value = 0;            ///< … its result
+  double worst_reference = 0;        ///< … and what it ought to be
+  double squared_error = 0;          ///< sum of (result - reference)^2
+  double squared_reference = 0;      ///< sum of reference^2
+};
+
 enum class OriginKind : std::uint8_t {
   producer,    ///< non-finite output from finite inputs
   propagator,  ///< an input was non-finite already

@@ -136,6 +136,8 @@ std::uint64_t resolve_references(Trace& trace, Budget& memory) {
     resolve.parameter(gradient.parameter);
   for (auto& numerics : trace.numerics)
     resolve.site(numerics.site);
+  for (auto& errors : trace.rounding_errors)
+    resolve.site(errors.site);
   for (auto& event : trace.nonfinite_events) {
     resolve.site(event.site);
     resolve.tensors(event.inputs);
@@ -151,6 +153,7 @@ std::uint64_t resolve_references(Trace& trace, Budget& memory) {
   resolve.drop_unowned(trace.gradients, &GradientWindow::parameter);
   resolve.drop_unowned(trace.nonfinite_gradients, &NonfiniteGradient::parameter);
   resolve.drop_unowned(trace.numerics, &SiteNumerics::site);
+  resolve.drop_unowned(trace.rounding_errors, &RoundingErrors::site);
 
   std::uint64_t lost_totals = 0;
   if (!trace.totals.empty() && !grow(trace.sites, trace.totals.back().site, memory)) {

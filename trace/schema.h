@@ -380,6 +380,28 @@ struct Fields<SiteNumerics> : Known {
 };
 
 template <>
+struct Fields<RoundingErrors> : Known {
+  static constexpr std::string_view kind = "rounding_errors";
+  template <class V>
+  static constexpr void visit(V& v) {
+    v("site", &RoundingErrors::site, Range::id);
+    v("step", &RoundingErrors::step, Range::position);
+    v("weight", &RoundingErrors::weight);
+    v("dtype", &RoundingErrors::dtype);
+    v("reference", &RoundingErrors::reference);
+    v("elements", &RoundingErrors::elements, Range::count);
+    v("nonfinite", &RoundingErrors::nonfinite, Range::count);
+    v("above_one_ulp", &RoundingErrors::above_one_ulp, Range::count);
+    v("sum_ulp", &RoundingErrors::sum_ulp);
+    v("max_ulp", &RoundingErrors::max_ulp);
+    v("worst_value", &RoundingErrors::worst_value);
+    v("worst_reference", &RoundingErrors::worst_reference);
+    v("squared_error", &RoundingErrors::squared_error);
+    v("squared_reference", &RoundingErrors::squared_reference);
+  }
+};
+
+template <>
 struct Fields<WitnessTensor> : Known {
   template <class V>
   static constexpr void visit(V& v) {

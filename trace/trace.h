@@ -50,6 +50,7 @@ struct Trace {
   std::vector<GradientWindow> gradients;     ///< ordered by first step, then parameter
   std::vector<NonfiniteGradient> nonfinite_gradients;
   std::vector<SiteNumerics> numerics;
+  std::vector<RoundingErrors> rounding_errors;   ///< of runs at the level shadow
   std::vector<NonfiniteEvent> nonfinite_events;  ///< by order
   std::vector<FlightRecord> flight_records;
   std::vector<SeriesPoint> series;

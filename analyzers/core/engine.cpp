@@ -73,6 +73,7 @@ SkipLimits skip_limits(const ParameterValues& values) {
 
 std::vector<const trace::Trace*> by_rank(const std::vector<trace::Trace>& traces) {
   std::vector<const trace::Trace*> ordered;
+  ordered.reserve(traces.size());
   for (const trace::Trace& trace : traces)
     ordered.push_back(&trace);
   std::stable_sort(ordered.begin(), ordered.end(), [](const trace::Trace* a, const trace::Trace* b) {

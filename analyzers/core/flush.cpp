@@ -132,8 +132,10 @@ double FlushEstimate::below(double powers) const {
       if (curvature_ == 0) return density_ * std::exp2(-slope_ * powers) / (slope_ * std::numbers::ln2);
       constexpr double step = 0.05;
       double sum = 0;
-      for (double t = powers; t < powers + 40; t += step)
+      for (int i = 0; i < 800; ++i) {
+        const double t = powers + i * step;
         sum += std::exp2(-(slope_ * t + curvature_ * t * t / 2)) * step;
+      }
       return density_ * sum;
     }
     case Shape::bulk: {

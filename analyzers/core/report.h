@@ -91,6 +91,21 @@ struct ScalerReport {
   std::string recommendation_reason;
 };
 
+/// How far the results of a site lay from the same calls in higher precision on the same inputs (level shadow).
+struct RoundingSummary {
+  std::string dtype;      ///< of the results
+  std::string reference;  ///< of the second computation
+  std::int64_t steps = 0;
+  std::int64_t elements = 0;
+  double mean_ulp = 0;  ///< ulp: distance of neighbouring values of `dtype` at the reference
+  double max_ulp = 0;
+  double worst_value = 0;      ///< the result that is furthest off …
+  double worst_reference = 0;  ///< … and what it ought to be
+  double above_one_ulp_share = 0;
+  double relative_error = 0;    ///< Euclidean norm of the differences over that of the reference
+  std::int64_t overflowed = 0;  ///< elements that are finite in the second computation alone
+};
+
 /// One row of the op table: a site.
 struct OpRow {
   std::int64_t site = 0;
@@ -111,6 +126,7 @@ struct OpRow {
   std::optional<double> headroom;  ///< powers of two from absmax to the largest finite value of the dtype
   std::optional<std::int64_t> first_nonfinite_step;
   std::int64_t nonfinite_calls = 0;
+  std::optional<RoundingSummary> rounding;  ///< empty: not compared
 };
 
 /// A window of the gradient heat map.
@@ -155,6 +171,21 @@ struct NonfiniteRow {
   std::int64_t elements = 0;
 };
 
+/// A call shortly before an anomaly.
+struct RecentCallRow {
+  std::int64_t order = 0;
+  std::int64_t step = 0;
+  std::int64_t site = 0;
+  std::optional<double> absmax;  ///< largest finite magnitude of its results; empty: they were not looked at
+  bool nonfinite = false;
+};
+
+/// What the flight recorder held when an anomaly froze it.
+struct FlightRow {
+  std::int64_t step = 0;
+  std::vector<RecentCallRow> calls;  ///< oldest first
+};
+
 struct HiddenRow {
   std::string kind;
   std::string name;
@@ -170,6 +201,7 @@ struct Report {
   std::vector<OpRow> ops;
   std::vector<ParameterRow> parameters;
   std::vector<NonfiniteRow> nonfinite;
+  std::vector<FlightRow> flight;
   std::vector<SeriesRow> series;
   std::vector<HiddenRow> hidden;
 };

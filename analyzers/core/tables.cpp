@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "analyzers/scaler/ledger.h"
@@ -117,6 +118,50 @@ OpRow op_row(const TraceView& view, const trace::Site& site) {
   return row;
 }
 
+/// Adds up what was compared; steps that stand for others count as often.
+void add_rounding(const trace::Trace& trace, std::vector<OpRow>& ops) {
+  struct Sum {
+    RoundingSummary summary;
+    double elements = 0;
+    double ulp = 0;
+    double above = 0;
+    double error = 0;
+    double reference = 0;
+  };
+  std::map<std::int64_t, Sum> sums;
+  for (const trace::RoundingErrors& row : trace.rounding_errors) {
+    Sum& sum = sums[row.site];
+    const double weight = std::isfinite(row.weight) && row.weight > 0 ? row.weight : 1;
+    RoundingSummary& summary = sum.summary;
+    summary.dtype = dtype_text(row.dtype);
+    summary.reference = dtype_text(row.reference);
+    ++summary.steps;
+    summary.elements += row.elements;
+    summary.overflowed += row.nonfinite;
+    if (row.max_ulp > summary.max_ulp) {
+      summary.max_ulp = row.max_ulp;
+      summary.worst_value = row.worst_value;
+      summary.worst_reference = row.worst_reference;
+    }
+    sum.elements += weight * static_cast<double>(row.elements);
+    sum.ulp += weight * row.sum_ulp;
+    sum.above += weight * static_cast<double>(row.above_one_ulp);
+    sum.error += weight * row.squared_error;
+    sum.reference += weight * row.squared_reference;
+  }
+  for (OpRow& row : ops) {
+    const auto found = sums.find(row.site);
+    if (found == sums.end()) continue;
+    const Sum& sum = found->second;
+    row.rounding = sum.summary;
+    if (sum.elements > 0) {
+      row.rounding->mean_ulp = sum.ulp / sum.elements;
+      row.rounding->above_one_ulp_share = sum.above / sum.elements;
+    }
+    if (sum.reference > 0) row.rounding->relative_error = std::sqrt(sum.error / sum.reference);
+  }
+}
+
 ParameterRow parameter_row(const TraceView& view, const trace::Parameter& parameter) {
   ParameterRow row;
   row.id = parameter.id;
@@ -187,6 +232,21 @@ NonfiniteRow nonfinite_row(const TraceView& view, const trace::NonfiniteEvent& e
   return row;
 }
 
+FlightRow flight_row(const TraceView& view, const trace::FlightRecord& record) {
+  FlightRow row;
+  row.step = record.step;
+  for (const trace::RecentCall& call : record.calls) {
+    if (view.site(call.site) == nullptr) continue;
+    RecentCallRow& each = row.calls.emplace_back();
+    each.order = call.order;
+    each.step = call.step;
+    each.site = call.site;
+    if (!std::isnan(call.absmax)) each.absmax = static_cast<double>(call.absmax);
+    each.nonfinite = call.nonfinite;
+  }
+  return row;
+}
+
 std::string series_name(const TraceView& view, const trace::SeriesPoint& point) {
   if (point.name == trace::backward_absmax_series) {
     return view.trace().scalers.size() < 2 ? point.name : point.name + " of scaler " + std::to_string(point.object);
@@ -207,6 +267,7 @@ void fill_tables(const std::deque<ProcessAnalysis>& processes, Report& report) {
   for (const trace::Site& site : trace.sites) {
     if (site.kind == trace::SiteKind::op) report.ops.push_back(op_row(view, site));
   }
+  add_rounding(trace, report.ops);
   for (const trace::Parameter& parameter : trace.parameters)
     report.parameters.push_back(parameter_row(view, parameter));
   for (const trace::Scaler& scaler : trace.scalers)
@@ -214,6 +275,8 @@ void fill_tables(const std::deque<ProcessAnalysis>& processes, Report& report) {
   for (const trace::NonfiniteEvent& event : trace.nonfinite_events) {
     if (event.kind != trace::OriginKind::absorber) report.nonfinite.push_back(nonfinite_row(view, event));
   }
+  for (const trace::FlightRecord& record : trace.flight_records)
+    report.flight.push_back(flight_row(view, record));
   for (const trace::SeriesPoint& point : trace.series) {
     const std::string name = series_name(view, point);
     auto row = std::find_if(report.series.begin(), report.series.end(),

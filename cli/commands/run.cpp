@@ -144,9 +144,6 @@ class Run {
     if (launch_.budget_percent > 0) {
       print(Stream::err, "ampscope: --budget is not enforced in this release; the cost is measured and reported\n");
     }
-    if (launch_.level == "shadow") {
-      print(Stream::err, "ampscope: the level shadow is not in this release; recording at the level full\n");
-    }
   }
 
   /// Traces of an earlier run with this name are in the way: of them and the new ones no report could be made.

@@ -17,8 +17,7 @@ CallArguments arguments_of(const Frame& frame) {
   const OpInfo& op = *frame.op;
   if (!op.has_schema) return refused("not a dispatcher operator");
   if (op.mutates) return refused("it writes to its arguments");
-  if (op.random) return refused("it draws random numbers");
-  if (!frame.keeps_inputs) return refused("its arguments were not kept");
+  if (!frame.keeps_inputs) return refused(op.random ? "it draws random numbers" : "its arguments were not kept");
   const auto handle = c10::Dispatcher::singleton().findSchema({op.name, op.overload});
   if (!handle) return refused("the operator is not registered");
 

@@ -279,10 +279,12 @@ OpInfo make(const char* name, const char* overload, std::uint32_t id) {
   const auto handle = c10::Dispatcher::singleton().findSchema({info.name, info.overload});
   if (!handle) return info;
   info.has_schema = true;
+  info.random |= handle->hasTag(at::Tag::nondeterministic_seeded);
   info.composite = handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   const c10::FunctionSchema& schema = handle->schema();
   bool first = true;
   for (const c10::Argument& argument : schema.arguments()) {
+    if (argument.name() == "dropout_p") info.dropout_argument = static_cast<int>(info.arguments.size());
     info.arguments.push_back(argument.name());
     info.has_batch_statistics |= argument.name() == "running_mean";
     if (argument.alias_info() && argument.alias_info()->isWrite()) {

@@ -46,6 +46,7 @@ struct OpInfo {
   bool mutates = false;
   bool composite = false;             ///< made of other operators alone: what they made has been looked at
   bool random = false;                ///< its result depends on a generator
+  int dropout_argument = -1;          ///< index of the probability at which it drops; at 0 it draws nothing
   bool has_batch_statistics = false;  ///< batch normalisation: it updates running statistics
   bool only_first_result = false;     ///< its other results are work space in which infinities are meant
   Values values = Values::computes;

@@ -20,6 +20,7 @@
 #include "probe/observe/protocol_events.h"
 #include "probe/observe/python_frames.h"
 #include "probe/observe/scaler_observer.h"
+#include "probe/observe/shadow.h"
 #include "probe/observe/site_resolver.h"
 #include "probe/observe/tensor_access.h"
 #include "probe/observe/ticks.h"
@@ -87,6 +88,14 @@ void keep_inputs(Frame& frame, Inputs inputs, bool all_arguments) {
       frame.arguments.push_back(inputs[i]);
     }
   }
+}
+
+/// Whether the call takes numbers from a generator: doing it again would move the generator on.
+bool draws(const OpInfo& op, Inputs inputs) {
+  if (!op.random) return false;
+  const auto dropout = static_cast<std::size_t>(op.dropout_argument);
+  return op.dropout_argument < 0 || dropout >= inputs.size() || !inputs[dropout].isDouble() ||
+         inputs[dropout].toDouble() != 0;
 }
 
 void leave(ThreadState& thread, Frame& frame) noexcept {
@@ -302,7 +311,7 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
 
   const Values values = frame.op->values;
   if (session.looks_at_outputs() && (values == Values::computes || values == Values::casts)) {
-    keep_inputs(frame, inputs, !frame.op->mutates && !frame.op->random);
+    keep_inputs(frame, inputs, !frame.op->mutates && !draws(*frame.op, inputs));
     if (frame.op->mutates_first && frame.input_count > 0) {
       const ProducerTable::Entry before = session.producers.find(frame.inputs[0].address);
       frame.input_was_nonfinite = before.nonfinite;
@@ -466,6 +475,10 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
     site.counters->timed_ns.add(ticks_to_ns(ticks() - frame.start_ticks));
   }
   if (site.definition) publish(session, site, outputs);
+  if (session.comparison_weight.load(std::memory_order_relaxed) > 0 && frame.op->values == Values::computes &&
+      frame.op->has_schema && !frame.op->composite && !frame.compared_inside && !frame.same_op_inside) {
+    compare_in_higher_precision(session, thread, frame, outputs);
+  }
   if (seen.nonfinite) {
     nonfinite_output(session, thread, frame, outputs, seen.nan);
   } else if (!thread.step_events.empty() && thread.step_events_step == thread.clock_step &&
@@ -545,6 +558,7 @@ void on_start(const at::RecordFunction& function) {
   frame.recompute = false;
   frame.in_engine = false;
   frame.same_op_inside = false;
+  frame.compared_inside = false;
   frame.python_inside = false;
   frame.node_grad_mode = false;
   frame.input_was_nonfinite = false;

@@ -18,11 +18,6 @@ using trace::EventKind;
 /// Whether the values of the next step are looked at in full: the first steps, then ever rarer ones, so that ten times
 /// the steps cost only a few more looks.
 void plan_numerics(Session& session, std::int64_t step) {
-  if (session.level() >= trace::Level::full) {
-    session.full_numerics.store(true, std::memory_order_relaxed);
-    session.numerics_weight.store(1, std::memory_order_relaxed);
-    return;
-  }
   bool full = step < session.full_until.load(std::memory_order_relaxed);
   double weight = 1;
   const std::int64_t planned = session.next_full_step.load(std::memory_order_relaxed);
@@ -31,6 +26,11 @@ void plan_numerics(Session& session, std::int64_t step) {
     const std::int64_t gap = std::max<std::int64_t>(2, step / 4);
     weight = static_cast<double>(gap);
     session.next_full_step.store(step + gap, std::memory_order_relaxed);
+  }
+  if (session.level() == trace::Level::shadow) session.comparison_weight.store(full ? weight : 0);
+  if (session.level() >= trace::Level::full) {
+    full = true;
+    weight = 1;
   }
   session.full_numerics.store(full && session.looks_at_outputs(), std::memory_order_relaxed);
   session.numerics_weight.store(weight, std::memory_order_relaxed);

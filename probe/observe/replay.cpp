@@ -46,39 +46,51 @@ void judge(trace::Replay& result, const std::vector<c10::IValue>& outputs) {
 
 }  // namespace
 
+WideCall call_in(at::ScalarType precision, const Frame& frame, std::int64_t most_elements) {
+  const auto refused = [](std::string reason) { return WideCall{{}, precision_unknown, std::move(reason)}; };
+  // Other libraries' operators may do more than compute, and need not say so.
+  if (!frame.op->name.starts_with("aten::")) return refused("not an operator of torch itself");
+  CallArguments call = arguments_of(frame);
+  if (!call.op) return refused(std::move(call.missing));
+
+  std::int64_t elements = 0;
+  bool any_double = false;
+  bool any_reduced = false;
+  for (const c10::IValue& value : call.values) {
+    const at::Tensor* const tensor = tensor_of(value);
+    if (!tensor) continue;
+    elements += tensor->numel();
+    any_double |= tensor->scalar_type() == at::kDouble;
+    any_reduced |= tensor->scalar_type() == at::kHalf || tensor->scalar_type() == at::kBFloat16;
+  }
+  if (elements > most_elements) return refused("its arguments are too large");
+  if (any_double) return refused("it ran in fp64 already");
+  const at::ScalarType wide = precision != precision_unknown ? precision : any_reduced ? at::kFloat : at::kDouble;
+
+  std::vector<c10::IValue>& stack = call.values;
+  const std::vector<c10::Argument>& schema = call.op->schema().arguments();
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    const at::Tensor* const tensor = tensor_of(stack[i]);
+    // Always a copy: batch normalisation writes to its running statistics though its schema denies it.
+    if (tensor && !tensor->unsafeGetTensorImpl()->is_wrapped_number()) {
+      stack[i] = tensor->to(tensor->is_floating_point() ? wide : tensor->scalar_type(), false, true);
+    }
+    // An explicit narrow result type would repeat the fault.
+    if (schema[i].name() == "dtype" && stack[i].isInt()) stack[i] = static_cast<std::int64_t>(wide);
+  }
+  call.op->callBoxed(stack);
+  return {std::move(stack), wide, {}};
+}
+
 trace::Replay replay(const Frame& frame) noexcept {
   try {
-    CallArguments call = arguments_of(frame);
-    if (!call.op) return refused(std::move(call.missing));
-
     const Unobserved unobserved;
-    std::int64_t elements = 0;
-    bool any_double = false;
-    bool any_reduced = false;
-    for (const c10::IValue& value : call.values) {
-      const at::Tensor* const tensor = tensor_of(value);
-      if (!tensor || !tensor->is_floating_point()) continue;
-      elements += tensor->numel();
-      any_double |= tensor->scalar_type() == at::kDouble;
-      any_reduced |= tensor->scalar_type() == at::kHalf || tensor->scalar_type() == at::kBFloat16;
-    }
-    if (elements > max_elements) return refused("its arguments are too large");
-    if (any_double) return refused("it ran in fp64 already");
-    const at::ScalarType wide = any_reduced ? at::kFloat : at::kDouble;
-
-    std::vector<c10::IValue>& stack = call.values;
-    const std::vector<c10::Argument>& schema = call.op->schema().arguments();
-    for (std::size_t i = 0; i < stack.size(); ++i) {
-      const at::Tensor* const tensor = tensor_of(stack[i]);
-      if (tensor && tensor->is_floating_point()) stack[i] = tensor->to(wide);
-      // An explicit narrow result type would repeat the fault.
-      if (schema[i].name() == "dtype" && stack[i].isInt()) stack[i] = static_cast<std::int64_t>(wide);
-    }
-    call.op->callBoxed(stack);
+    WideCall wide = call_in(precision_unknown, frame, max_elements);
+    if (!wide.refused.empty()) return refused(std::move(wide.refused));
     trace::Replay result;
     result.done = true;
-    result.precision = wide == at::kFloat ? "fp32" : "fp64";
-    judge(result, stack);
+    result.precision = wide.precision == at::kFloat ? "fp32" : "fp64";
+    judge(result, wide.results);
     return result;
   } catch (const std::exception& error) {
     try {

@@ -45,6 +45,7 @@ struct SiteState {
   int events_written = 0;
   std::int64_t last_absorbed_step = -1;  ///< step in which it was last recorded to end a non-finite value
   int absorbers_written = 0;
+  std::int64_t last_compared_step = -1;  ///< level shadow, see shadow.h
 };
 
 /// State of the training protocol. All of it is guarded by `mutex`; events are few a step.
@@ -101,7 +102,9 @@ enum class State : std::uint8_t {
 };
 
 struct Session {
-  explicit Session(record::Options options) : recorder(std::move(options)) {}
+  explicit Session(record::Options options) : recorder(std::move(options)) {
+    if (level() == trace::Level::shadow) comparison_weight = 1;
+  }
 
   record::Recorder recorder;
   Protocol protocol;
@@ -114,6 +117,8 @@ struct Session {
   std::atomic<bool> full_numerics{true};  ///< in the running step
   std::atomic<bool> timed{true};          ///< ops of the running step are timed
   std::atomic<double> numerics_weight{1};
+  /// Level shadow: steps that the running one stands for when its calls are computed again; 0: they are not.
+  std::atomic<double> comparison_weight{0};
   std::atomic<std::int64_t> next_site{0};
   std::atomic<std::int64_t> anomaly_order{0};
   std::atomic<std::int64_t> events_before_backward{0};

@@ -54,11 +54,12 @@ struct Frame {
   bool autocast = false;
   trace::DType autocast_dtype = trace::DType::unknown;
   bool autocast_on_cuda = false;
-  bool node_grad_mode = false;  ///< backward_node: whether grad mode was on at its start (create_graph)
-  bool same_op_inside = false;  ///< autocast called the op itself again after its casts
-  bool in_engine = false;       ///< the engine's own frame: counts in engine_depth
-  bool recompute = false;       ///< an op run again inside backward (activation checkpointing)
-  bool python_inside = false;   ///< Python code of the user runs inside: an autograd.Function
+  bool node_grad_mode = false;   ///< backward_node: whether grad mode was on at its start (create_graph)
+  bool same_op_inside = false;   ///< autocast called the op itself again after its casts
+  bool in_engine = false;        ///< the engine's own frame: counts in engine_depth
+  bool recompute = false;        ///< an op run again inside backward (activation checkpointing)
+  bool compared_inside = false;  ///< level shadow: a call inside it was compared
+  bool python_inside = false;    ///< Python code of the user runs inside: an autograd.Function
   bool keeps_inputs = false;
   bool input_was_nonfinite = false;  ///< in-place op: its target was known to be non-finite before
   bool input_was_finite = false;     ///< in-place op: its target had been looked at and was finite

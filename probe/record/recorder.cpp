@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -16,6 +17,7 @@
 
 #include "probe/record/output_path.h"
 #include "probe/record/series.h"
+#include "probe/stats/rounding_error.h"
 #include "trace/series.h"
 
 namespace ampscope::record {
@@ -96,6 +98,17 @@ struct NumericsMessage {
   double weight;
   trace::DType dtype;
 };
+
+/// Removes and returns the rows of steps before `until`; the later ones are still running.
+template <typename Row>
+std::vector<Row> take_finished(std::map<std::pair<std::int64_t, std::int64_t>, Row>& rows, std::int64_t until) {
+  std::vector<Row> finished;
+  auto row = rows.begin();
+  for (; row != rows.end() && row->first.first < until; ++row)
+    finished.push_back(std::move(row->second));
+  rows.erase(rows.begin(), row);
+  return finished;
+}
 
 struct SeriesMessage {
   std::int64_t step;
@@ -247,6 +260,11 @@ void Recorder::step_finished(FastLane& lane, std::int64_t step, std::int64_t pat
 void Recorder::nonfinite_gradient(FastLane& lane, const trace::NonfiniteGradient& row) noexcept {
   const std::span<const std::byte> parts[] = {bytes_of(row)};
   lane.push(MessageKind::nonfinite_gradient, parts);
+}
+
+void Recorder::rounding(FastLane& lane, const trace::RoundingErrors& row) noexcept {
+  const std::span<const std::byte> parts[] = {bytes_of(row)};
+  lane.push(MessageKind::rounding, parts);
 }
 
 void Recorder::define(Definition definition) noexcept {
@@ -420,6 +438,12 @@ void Recorder::handle(MessageKind kind, std::span<const std::byte> payload) {
         nonfinite_gradients_.push_back(take<trace::NonfiniteGradient>(payload));
       }
       break;
+    case MessageKind::rounding: {
+      const auto message = take<trace::RoundingErrors>(payload);
+      const auto [row, fresh] = rounding_errors_.try_emplace({message.step, message.site}, message);
+      if (!fresh) stats::merge(row->second, message);
+      break;
+    }
   }
 }
 
@@ -459,13 +483,11 @@ void Recorder::write_pending(bool everything) {
   const auto series = series_.take(steps, everything);
   writer_.add(std::span<const trace::SeriesPoint>(series));
 
-  std::vector<trace::SiteNumerics> numerics;
-  for (auto row = numerics_.begin(); row != numerics_.end();) {
-    if (!everything && row->first.first >= steps) break;  // The step is still running.
-    numerics.push_back(std::move(row->second));
-    row = numerics_.erase(row);
-  }
+  const std::int64_t until = everything ? std::numeric_limits<std::int64_t>::max() : steps;
+  const auto numerics = take_finished(numerics_, until);
   writer_.add(std::span<const trace::SiteNumerics>(numerics));
+  const auto rounding_errors = take_finished(rounding_errors_, until);
+  writer_.add(std::span<const trace::RoundingErrors>(rounding_errors));
 
   std::vector<trace::SiteTotals> totals;
   written_calls_.resize(static_cast<std::size_t>(known_sites_), 0);

@@ -54,6 +54,7 @@ class Recorder {
   void series(FastLane& lane, Series name, std::int64_t object, std::int64_t step, double value) noexcept;
   void step_finished(FastLane& lane, std::int64_t step, std::int64_t pattern) noexcept;
   void nonfinite_gradient(FastLane& lane, const trace::NonfiniteGradient& row) noexcept;
+  void rounding(FastLane& lane, const trace::RoundingErrors& row) noexcept;
 
   // --- From training threads, rare. ---
   void define(Definition definition) noexcept;
@@ -128,7 +129,8 @@ class Recorder {
   // Of the writer thread alone.
   GradientWindows gradients_;
   SeriesWindows series_;
-  std::map<std::pair<std::int64_t, std::int64_t>, trace::SiteNumerics> numerics_;  ///< by (step, site)
+  std::map<std::pair<std::int64_t, std::int64_t>, trace::SiteNumerics> numerics_;           ///< by (step, site)
+  std::map<std::pair<std::int64_t, std::int64_t>, trace::RoundingErrors> rounding_errors_;  ///< by (step, site)
   std::vector<trace::ScalerUpdate> scaler_updates_;
   std::vector<trace::NonfiniteGradient> nonfinite_gradients_;
   std::vector<trace::StepRun> step_runs_;

@@ -225,6 +225,23 @@ Json scaler_json(const analyzers::ScalerReport& scaler) {
   };
 }
 
+Json rounding_json(const std::optional<analyzers::RoundingSummary>& rounding) {
+  if (!rounding) return nullptr;
+  return {
+      {"dtype", text_or_null(rounding->dtype)},
+      {"reference", text_or_null(rounding->reference)},
+      {"steps", rounding->steps},
+      {"elements", rounding->elements},
+      {"mean_ulp", number(rounding->mean_ulp)},
+      {"max_ulp", number(rounding->max_ulp)},
+      {"worst_value", number(rounding->worst_value)},
+      {"worst_reference", number(rounding->worst_reference)},
+      {"above_one_ulp_share", number(rounding->above_one_ulp_share)},
+      {"relative_error", number(rounding->relative_error)},
+      {"overflowed", rounding->overflowed},
+  };
+}
+
 Json op_json(const analyzers::OpRow& row) {
   return {
       {"site", row.site},
@@ -245,6 +262,7 @@ Json op_json(const analyzers::OpRow& row) {
       {"headroom", number_or_null(row.headroom)},
       {"first_nonfinite_step", integer_or_null(row.first_nonfinite_step)},
       {"nonfinite_calls", row.nonfinite_calls},
+      {"rounding", rounding_json(row.rounding)},
   };
 }
 
@@ -282,6 +300,18 @@ Json parameter_json(const analyzers::ParameterRow& row) {
       {"nonfinite_steps", row.nonfinite_steps},
       {"gradients", std::move(windows)},
   };
+}
+
+Json flight_json(const analyzers::FlightRow& row) {
+  Json calls = Json::array();
+  for (const analyzers::RecentCallRow& call : row.calls) {
+    calls.push_back({{"order", call.order},
+                     {"step", call.step},
+                     {"site", call.site},
+                     {"absmax", number_or_null(call.absmax)},
+                     {"nonfinite", call.nonfinite}});
+  }
+  return {{"step", row.step}, {"calls", std::move(calls)}};
 }
 
 Json nonfinite_json(const analyzers::NonfiniteRow& row) {
@@ -351,6 +381,7 @@ Json to_json(const analyzers::Report& report) {
   out["ops"] = rows(report.ops, op_json);
   out["parameters"] = rows(report.parameters, parameter_json);
   out["nonfinite"] = rows(report.nonfinite, nonfinite_json);
+  out["flight_records"] = rows(report.flight, flight_json);
   out["series"] = rows(report.series, series_json);
   out["hidden"] = rows(report.hidden, [](const analyzers::HiddenRow& row) -> Json {
     return {{"kind", text(row.kind)}, {"name", text(row.name)}, {"time_share", number(row.time_share)}};

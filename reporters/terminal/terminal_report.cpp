@@ -13,6 +13,7 @@
 #include "reporters/terminal/finding_block.h"
 #include "reporters/terminal/layout.h"
 #include "reporters/terminal/paint.h"
+#include "reporters/terminal/rounding_lines.h"
 #include "reporters/terminal/source_text.h"
 
 namespace ampscope::reporters {
@@ -196,6 +197,7 @@ std::string render_terminal(const analyzers::Report& report, const TerminalOptio
                          : finding_line(finding, options, paint);
     }
   }
+  out += rounding_lines(report, options.all, options.width, paint);
   if (!options.next.empty()) out += "next: " + paint(Tone::strong, printable(options.next)) + "\n";
   return out;
 }

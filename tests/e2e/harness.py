@@ -14,7 +14,7 @@ COMMAND = os.environ["AMPSCOPE_COMMAND_UNDER_TEST"]
 OUTPUT = Path(os.environ["AMPSCOPE_TEST_OUTPUT"])
 PYTHON = sys.executable
 SKIPPED = 77
-LEVELS = ("ops", "grads", "auto", "full")
+LEVELS = ("ops", "grads", "auto", "full", "shadow")
 
 
 class Failed(Exception):

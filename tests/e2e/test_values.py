@@ -28,6 +28,28 @@ for step in range(12):
     scaler.update()
 """
 
+#: Prints the mean and largest distance in ulp of bf16, and that relative to the norm, of a layer in bf16 from the same
+#: in fp32. Two mantissas one apart are 2^-7 of the power of two under them apart.
+ROUNDING = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+layer = nn.Linear(512, 48)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.0)
+inputs = torch.randn(64, 512)
+for step in range(1):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = layer(inputs)
+    out.float().square().mean().backward()
+    optimizer.step()
+wide = [t.detach().bfloat16().float() for t in (layer.bias, inputs, layer.weight.t())]
+exact = torch.addmm(*wide).double()
+error = (out.detach().double() - exact).abs()
+ulp = 2.0 ** (torch.frexp(exact)[1].double() - 1 - 7)
+print((error / ulp).mean().item(), (error / ulp).max().item(), (error.norm() / exact.norm()).item())
+"""
+
 
 class ValuesTest(AttachCase):
     def assert_norms(self, fused: bool) -> None:
@@ -54,6 +76,19 @@ class ValuesTest(AttachCase):
         report = self.assert_one_trace()
         skipped = report["run"]["skipped_steps"][0]
         self.assertRegex(self.info(), rf"flight recorder +\d+ calls up to step {skipped}, the last: .*aten::")
+
+    def test_rounding_of_an_op(self):
+        """At the level shadow, an op's distance from fp32 is the one that the program finds itself."""
+        self.write("train.py", ROUNDING)
+        printed = self.watched(PYTHON, "train.py", level="shadow").stdout.split()
+        mean, largest, relative = (float(word) for word in printed)
+        report = self.report()
+        [row] = [op for op in report["ops"] if op["op"] == "aten::addmm" and op["dtype_out"] == "bf16"]
+        self.assertEqual(("bf16", "fp32", 1), tuple(row["rounding"][key] for key in ("dtype", "reference", "steps")))
+        self.assertEqual(64 * 48, row["rounding"]["elements"])
+        self.assertAlmostEqual(mean, row["rounding"]["mean_ulp"], delta=1e-6 * mean)
+        self.assertAlmostEqual(largest, row["rounding"]["max_ulp"], delta=1e-6 * largest)
+        self.assertAlmostEqual(relative, row["rounding"]["relative_error"], delta=1e-6 * relative)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ std::vector<std::string> keys(const Json& object) {
 TEST(JsonReport, SpellsTheContract) {
   const Json report = to_json(testing::clipped_while_scaled());
   EXPECT_THAT(keys(report), ElementsAre("schema", "tool", "run", "verdict", "findings", "not_evaluated", "scaler",
-                                        "ops", "parameters", "nonfinite", "series", "hidden"));
+                                        "ops", "parameters", "nonfinite", "flight_records", "series", "hidden"));
   EXPECT_EQ(report["schema"], "ampscope.report/1");
   EXPECT_EQ(report["verdict"], "error");
   EXPECT_EQ(report["run"]["command"], Json({"python", "train.py", "--epochs", "3"}));

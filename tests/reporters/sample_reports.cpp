@@ -169,9 +169,11 @@ Report clipped_while_scaled() {
   op.time_ns = 12'000'000;
   op.absmax = 31.5;
   op.headroom = 11;
+  op.rounding = analyzers::RoundingSummary{"fp16", "fp32", 3, 1536, 0.26, 3.5, 1024, 1027.5, 0.02, 0.00031, 2};
   report.ops = {op};
   report.parameters = {parameter()};
   report.nonfinite = {{0, 17, "producer", "aten::mul", "backward", "fc2", "train.py:44", "fp16", 0, 12, 640}};
+  report.flight = {{0, {{16, 0, op.site, 31.5, false}, {17, 0, op.site, {}, true}}}};
   trace::SeriesPoint loss;
   loss.name = "loss";
   loss.last_step = 7;

@@ -77,6 +77,9 @@ Trace random_trace(std::uint64_t seed) {
   trace.numerics = random_rows<SiteNumerics>(random);
   for (auto& numerics : trace.numerics)
     owned(numerics.site);
+  trace.rounding_errors = random_rows<RoundingErrors>(random);
+  for (auto& errors : trace.rounding_errors)
+    owned(errors.site);
   trace.nonfinite_events = random_rows<NonfiniteEvent>(random);
   std::stable_sort(trace.nonfinite_events.begin(), trace.nonfinite_events.end(),
                    [](const auto& a, const auto& b) { return a.order < b.order; });
@@ -143,6 +146,7 @@ TEST(RoundTrip, RandomTraces) {
       scatter.columns(expected.gradients);
       scatter.columns(expected.nonfinite_gradients);
       scatter.columns(expected.numerics);
+      scatter.columns(expected.rounding_errors);
       scatter.each(expected.nonfinite_events);
       scatter.each(expected.flight_records);
       scatter.columns(expected.series);
@@ -164,6 +168,7 @@ TEST(RoundTrip, RandomTraces) {
     EXPECT_TRUE(equal(trace.gradients, expected.gradients));
     EXPECT_TRUE(equal(trace.nonfinite_gradients, expected.nonfinite_gradients));
     EXPECT_TRUE(equal(trace.numerics, expected.numerics));
+    EXPECT_TRUE(equal(trace.rounding_errors, expected.rounding_errors));
     EXPECT_TRUE(equal(trace.nonfinite_events, expected.nonfinite_events));
     EXPECT_TRUE(equal(trace.flight_records, expected.flight_records));
     EXPECT_TRUE(equal(trace.series, expected.series));

@@ -109,6 +109,9 @@ std::string unsound_values(const Trace& trace) {
   for (const auto& numerics : trace.numerics) {
     if (!owned(numerics.site, trace.sites) || !good_stats(numerics.stats)) return "numerics";
   }
+  for (const auto& errors : trace.rounding_errors) {
+    if (!owned(errors.site, trace.sites) || errors.elements < 0) return "rounding errors";
+  }
   for (std::size_t i = 0; i < trace.nonfinite_events.size(); ++i) {
     const NonfiniteEvent& event = trace.nonfinite_events[i];
     if (!good(event.site, trace.sites)) return "non-finite events";

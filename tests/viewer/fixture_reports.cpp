@@ -376,6 +376,19 @@ Report overflow() {
   report.nonfinite = {
       {41, 17, "producer", "aten::matmul", "forward", "layers.3.attention", "model.py:57", "fp16", 0, 12, 4096},
       {41, 18, "producer", "aten::softmax", "forward", "layers.3.attention", "model.py:58", "fp16", 768, 0, 4096}};
+  analyzers::FlightRow& flight = report.flight.emplace_back();
+  flight.step = 41;
+  for (std::int64_t i = 0; i < 64; ++i) {
+    const OpRow& op = report.ops[static_cast<std::size_t>(i) % report.ops.size()];
+    analyzers::RecentCallRow& call = flight.calls.emplace_back();
+    call = {i, i < 32 ? 40 : 41, op.site, {}, i >= 60};
+    if (i % 3 != 1) call.absmax = std::ldexp(1.0, static_cast<int>(i) / 4);
+  }
+  for (OpRow& op : report.ops) {
+    if (op.phase == "forward" && op.dtype_out == "fp16") {
+      op.rounding = analyzers::RoundingSummary{"fp16", "fp32", 4, 16384, 0.27, 3.5, 1024, 1027.5, 0.021, 0.00031, 0};
+    }
+  }
   for (analyzers::SeriesRow& row : report.series) {
     for (trace::SeriesPoint& point : row.points) {
       if (point.first_step >= 40 && point.first_step <= 48) {

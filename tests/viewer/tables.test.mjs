@@ -31,7 +31,7 @@ test("ops of a type, with a cast and with non-finite results can be singled out"
   await page.locator("#op-kind").selectOption({ label: "with a non-finite result" });
   const bad = ops.filter((op) => op.first_nonfinite_step !== null);
   assert.equal((await rowsOf(page, "op-table")).length, bad.length);
-  assert.match((await rowsOf(page, "op-table"))[0].at(-1), /step 41 \(9 calls\)/);
+  assert.match((await rowsOf(page, "op-table"))[0].join("|"), /step 41 \(9 calls\)/);
   await page.locator("#op-kind").selectOption({ label: "computed in fp32" });
   assert.equal((await rowsOf(page, "op-table")).length, ops.filter((op) => op.dtype_after === "fp32").length);
   await close(page);
@@ -130,4 +130,40 @@ test("ten thousand ops: few rows in the document, every row within reach, the or
   await page.locator("#op-search").fill("blocks.249");
   assert.equal(await page.locator("#ops .told").first().innerText(), `${ops.filter((op) => op.module.startsWith("blocks.249.")).length} matches`);
   await close(page);
+});
+
+test("the calls before an anomaly can be stepped through", async () => {
+  const page = await open("overflow");
+  const { flight_records: [record], ops } = await reportOf(page);
+  const details = page.locator("details.flight");
+  await details.locator("summary").click();
+  const says = details.locator("output");
+  const firstBad = record.calls.findIndex((call) => call.nonfinite);
+  const opOf = (index) => ops.find((op) => op.site === record.calls[index].site).op;
+  assert.match(await says.innerText(), /NaN or infinity came out/);
+  assert.ok((await says.innerText()).includes(opOf(firstBad)));
+  await details.getByRole("button", { name: "Call before" }).click();
+  assert.equal(await details.locator("input").inputValue(), String(firstBad - 1));
+  assert.ok((await says.innerText()).includes(opOf(firstBad - 1)));
+  await details.locator("input").focus();
+  await page.keyboard.press("End");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await details.locator("input").inputValue(), String(record.calls.length - 1));
+  await details.getByRole("button", { name: "First that is not finite" }).click();
+  assert.equal(await details.locator("input").inputValue(), String(firstBad));
+  assert.equal(await details.locator("circle").count(), record.calls.filter((call) => call.absmax !== null).length);
+  await close(page);
+});
+
+test("a comparison with higher precision is shown where there was one, and only there", async () => {
+  const compared = await open("overflow");
+  const titles = await compared.locator("#op-table th").allTextContents();
+  assert.ok(titles.some((title) => title.startsWith("ulp")));
+  await compared.locator("#op-search").fill("linear layers.2");
+  const [row] = await rowsOf(compared, "op-table");
+  assert.equal(row.at(-1), "0.27 / 3.5");
+  await close(compared);
+  const without = await open("healthy");
+  assert.ok(!(await without.locator("#op-table th").allTextContents()).some((title) => title.startsWith("ulp")));
+  await close(without);
 });

@@ -105,6 +105,36 @@ export interface Op {
   headroom: Spelled | null;
   first_nonfinite_step: number | null;
   nonfinite_calls: number;
+  rounding: Rounding | null;
+}
+
+/** Distance of an op's results from the same calls in higher precision on the same inputs. */
+export interface Rounding {
+  dtype: string | null;
+  reference: string | null;
+  steps: number;
+  elements: number;
+  mean_ulp: Spelled;
+  max_ulp: Spelled;
+  worst_value: Spelled;
+  worst_reference: Spelled;
+  above_one_ulp_share: Spelled;
+  relative_error: Spelled;
+  overflowed: number;
+}
+
+/** A call shortly before an anomaly. */
+export interface RecentCall {
+  order: number;
+  step: number;
+  site: number;
+  absmax: Spelled | null;
+  nonfinite: boolean;
+}
+
+export interface FlightRecord {
+  step: number;
+  calls: RecentCall[];
 }
 
 /** counts[i] values v have 2^(first+i) <= |v| < 2^(first+i+1). */
@@ -203,6 +233,7 @@ export interface Report {
   ops: Op[];
   parameters: Parameter[];
   nonfinite: Nonfinite[];
+  flight_records: FlightRecord[];
   series: { name: string; points: SeriesPoint[] }[];
   hidden: { kind: string; name: string; time_share: Spelled }[];
 }

@@ -9,7 +9,7 @@ const sampling: Record<string, string> = {
   grads: 'Level "grads": ops and gradient statistics in every step. No statistics of activations.',
   auto: 'Level "auto": ops, gradient statistics and a check for non-finite results in every step; full statistics of activations only in the first steps, in sampled ones and after an anomaly.',
   full: 'Level "full": full statistics in every step.',
-  shadow: 'Level "shadow": full statistics and a comparison in higher precision.',
+  shadow: 'Level "shadow": full statistics in every step; in the first steps and in sampled ones a call of every op that can be called again is compared with higher precision.',
 };
 
 function facts(report: Report): [string, Child][] {

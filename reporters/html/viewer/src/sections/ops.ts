@@ -5,6 +5,7 @@ import { headroomOf, inside, isCast } from "../modules";
 import { value, type Nonfinite, type Op, type Report } from "../report";
 import { Search } from "../search";
 import { VirtualTable, type Column } from "../table";
+import { flightRecord } from "./flight_record";
 import { section } from "./section";
 
 function dtypes(op: Op): string {
@@ -42,6 +43,22 @@ const columns: Column<Op>[] = [
   {
     key: "nonfinite", title: "non-finite", hint: "first step with a NaN or an infinity in its results", width: 140, numeric: true, sort: (op) => op.first_nonfinite_step ?? undefined,
     cell: (op) => (op.first_nonfinite_step === null ? "" : h("span", { class: "word-error" }, `step ${count(op.first_nonfinite_step)} (${counted(op.nonfinite_calls, "call")})`)),
+  },
+];
+
+/** Of runs at the level shadow: what the type an op ran in cost it. */
+const roundingColumns: Column<Op>[] = [
+  {
+    key: "rounding", title: "error", hint: "distance of its results from the same calls in higher precision on the same inputs, relative to their norm", width: 84, numeric: true,
+    sort: (op) => (op.rounding ? value(op.rounding.relative_error) : undefined),
+    cell: (op) => (op.rounding ? percent(value(op.rounding.relative_error)) : ""),
+    full: (op) => (op.rounding ? `${op.rounding.dtype ?? ""} against ${op.rounding.reference ?? ""}: ${count(op.rounding.elements)} elements in ${counted(op.rounding.steps, "step")}, ${percent(value(op.rounding.above_one_ulp_share))} of them off by more than one ulp` : "not compared"),
+  },
+  {
+    key: "ulp", title: "ulp", hint: "mean and largest distance in units of the spacing of the type's values there", width: 110, numeric: true,
+    sort: (op) => (op.rounding ? value(op.rounding.max_ulp) : undefined),
+    cell: (op) => (op.rounding ? `${number(Number(value(op.rounding.mean_ulp).toPrecision(2)))} / ${number(Number(value(op.rounding.max_ulp).toPrecision(2)))}` : ""),
+    full: (op) => (op.rounding ? `furthest off: ${number(value(op.rounding.worst_value))} for ${number(value(op.rounding.worst_reference))}` : "not compared"),
   },
 ];
 
@@ -97,6 +114,11 @@ function nonfiniteValues(report: Report): HTMLElement | null {
   return h("details", { class: "more" }, h("summary", {}, `Non-finite values in the order in which they appeared (${count(rows.length)})`), table.element);
 }
 
+function flightRecords(report: Report): HTMLElement[] {
+  const ops = new Map(report.ops.map((op) => [op.site, op]));
+  return report.flight_records.filter((record) => record.calls.length > 0).map((record, i) => flightRecord(record, ops, i));
+}
+
 export function opsSection(report: Report): OpsSection {
   if (report.ops.length === 0) {
     const element = section("ops", "Ops", undefined, h("p", { class: "empty" }, "No op was seen."));
@@ -116,7 +138,8 @@ export function opsSection(report: Report): OpsSection {
     search.input.focus();
   } }, moduleName, h("span", { "aria-hidden": "true" }, " ×"), h("span", { class: "unseen" }, ", show all modules"));
   const table = new VirtualTable<Op>({
-    id: "op-table", caption: "Ops", columns, rows: report.ops, sortedBy: "time", descending: true, empty: "No op matches.",
+    id: "op-table", caption: "Ops", rows: report.ops, sortedBy: "time", descending: true, empty: "No op matches.",
+    columns: report.ops.some((op) => op.rounding) ? [...columns, ...roundingColumns] : columns,
   });
   const apply = () => {
     const kind = only.value;
@@ -147,6 +170,7 @@ export function opsSection(report: Report): OpsSection {
     h("p", { class: "filters" }, search.element, h("label", {}, "show ", only), moduleFilter),
     table.element,
     nonfiniteValues(report),
+    ...flightRecords(report),
   );
   return { element, showModule, focusSearch: () => {
     element.scrollIntoView();
