@@ -158,10 +158,11 @@ test("the calls before an anomaly can be stepped through", async () => {
 test("a comparison with higher precision is shown where there was one, and only there", async () => {
   const compared = await open("overflow");
   const titles = await compared.locator("#op-table th").allTextContents();
-  assert.ok(titles.some((title) => title.startsWith("ulp")));
+  const column = titles.findIndex((title) => title.startsWith("ulp"));
+  assert.ok(column > 0);
   await compared.locator("#op-search").fill("linear layers.2");
   const [row] = await rowsOf(compared, "op-table");
-  assert.equal(row.at(-1), "0.27 / 3.5");
+  assert.equal(row[column], "0.27 / 3.5");
   await close(compared);
   const without = await open("healthy");
   assert.ok(!(await without.locator("#op-table th").allTextContents()).some((title) => title.startsWith("ulp")));

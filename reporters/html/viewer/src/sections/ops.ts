@@ -139,7 +139,7 @@ export function opsSection(report: Report): OpsSection {
   } }, moduleName, h("span", { "aria-hidden": "true" }, " ×"), h("span", { class: "unseen" }, ", show all modules"));
   const table = new VirtualTable<Op>({
     id: "op-table", caption: "Ops", rows: report.ops, sortedBy: "time", descending: true, empty: "No op matches.",
-    columns: report.ops.some((op) => op.rounding) ? [...columns, ...roundingColumns] : columns,
+    columns: report.ops.some((op) => op.rounding) ? [...columns.slice(0, 5), ...roundingColumns, ...columns.slice(5)] : columns,
   });
   const apply = () => {
     const kind = only.value;
