@@ -24,10 +24,11 @@ struct DeviceLook {
   static constexpr std::size_t max_inputs = 4;
 
   enum class Kind : std::uint8_t {
-    output,        ///< of an op; object = site
-    gradient,      ///< as the optimizer is to see it; object = parameter
-    loss,          ///< a backward pass begins with it
-    scale_before,  ///< the three numbers of GradScaler.update and its counter, in this order
+    output,         ///< of an op; object = site
+    gradient,       ///< as the optimizer is to see it; object = parameter
+    inverse_scale,  ///< that the gradients which follow were multiplied by
+    loss,           ///< a backward pass begins with it
+    scale_before,   ///< the three numbers of GradScaler.update and its counter, in this order
     tracker_before,
     found_inf,
     scale_after,
@@ -35,23 +36,24 @@ struct DeviceLook {
   };
 
   Kind kind = Kind::output;
-  bool numerics = false;       ///< output: its statistics are recorded, not only whether it is finite
-  bool divide = false;         ///< gradient: it still carries the loss scale
-  bool scaled = false;         ///< loss: it has been multiplied by the loss scale
-  bool external = false;       ///< output: an input was made by no op that was seen
-  std::uint8_t inputs = 0;     ///< output: how many of `input_looks` are known
-  bool backward_half = false;  ///< output: made in fp16 by a backward pass
+  bool numerics = false;              ///< output: its statistics are recorded, not only whether it is finite
+  bool divide = false;                ///< gradient: it still carries the loss scale
+  bool scaled = false;                ///< loss: it has been multiplied by the loss scale
+  bool unseen_input = false;          ///< output: an input was not looked at
+  bool without_float_inputs = false;  ///< output: of an op that takes no floating tensor
+  std::uint8_t inputs = 0;            ///< output: how many of `input_looks` are known
+  bool backward_half = false;         ///< output: made in fp16 by a backward pass
   trace::DType dtype = trace::DType::unknown;
   trace::DType compute_dtype = trace::DType::unknown;   ///< output: of the op
   trace::DType backward_dtype = trace::DType::unknown;  ///< gradient
   std::int64_t step = 0;
   std::int64_t micro_batch = 0;
   std::int64_t object = trace::none;
-  std::int64_t site = trace::none;
   double scale = 1;
   double weight = 1;
   std::uint64_t number = 0;  ///< given by the ring: looks are numbered from 1 in the order they are asked for
-  std::array<std::uint64_t, max_inputs> input_looks{};  ///< output: numbers of the looks at the op's inputs
+  std::array<std::uint64_t, max_inputs> input_looks{};     ///< output: numbers of the looks at the op's inputs
+  std::array<std::int16_t, max_inputs> input_arguments{};  ///< output: which arguments of the op those are
 };
 
 /// Of one device. All functions may be called from any thread; none throws, waits for the device or allocates.

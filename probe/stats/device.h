@@ -22,7 +22,7 @@ enum class Arrival : std::uint8_t {
 /// Nothing here throws, waits for the device or, after opening, allocates. One thread at a time may use an object.
 class StatisticsDevice {
  public:
-  static constexpr int slots = 8;
+  static constexpr int slots = 16;
   static constexpr int rows = 256;       ///< places for results in a slot
   static constexpr int max_batch = 128;  ///< tensors in one launch
 

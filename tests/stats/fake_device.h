@@ -10,7 +10,7 @@
 
 namespace ampscope::stats {
 
-class FakeDevice final : public StatisticsDevice {
+class FakeDevice : public StatisticsDevice {
  public:
   bool captures = false;  ///< every stream captures a graph
   bool refuses = false;   ///< launches fail

@@ -79,7 +79,7 @@ class CudaDevice final : public StatisticsDevice {
     const OnDevice current(index_);
     const auto on = static_cast<cudaStream_t>(stream);
     if (tensors.size() > max_batch || is_capturing(on)) return false;
-    Row* const rows = rows_ + slot * StatisticsDevice::rows;
+    Row* const results = rows_ + slot * StatisticsDevice::rows;
     Batch batch;
     int row = first_row;
     for (const TensorView& tensor : tensors) {
@@ -92,11 +92,11 @@ class CudaDevice final : public StatisticsDevice {
       if (descriptor.count == 0) continue;
       if (shape == Shape::dense) {
         add(batch, descriptor, descriptor.row);
-      } else if (cuda::launch(descriptor, geometry, rows, most_blocks_, on) != cudaSuccess) {
+      } else if (cuda::launch(descriptor, geometry, results, most_blocks_, on) != cudaSuccess) {
         return false;
       }
     }
-    return batch.count == 0 || cuda::launch(batch, rows, most_blocks_, on) == cudaSuccess;
+    return batch.count == 0 || cuda::launch(batch, results, most_blocks_, on) == cudaSuccess;
   }
 
   bool fetch(int slot, int used_rows, void* stream) noexcept override {
