@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
+#include "probe/observe/device_looks.h"
 #include "probe/observe/nonfinite.h"
 #include "probe/observe/protocol_events.h"
 #include "probe/observe/site_resolver.h"
@@ -149,7 +150,14 @@ void end_backward(Session& session, ThreadState& thread) {
 void note_loss(Session& session, ThreadState& thread, const c10::IValue& root) {
   if (!root.isTensor() || !root.toTensor().defined()) return;
   const c10::TensorImpl& impl = *root.toTensor().unsafeGetTensorImpl();
-  if (!readable(impl) || impl.numel() != 1 || !impl.requires_grad()) return;
+  if (impl.has_symbolic_sizes_strides() || impl.numel() != 1 || !impl.requires_grad()) return;
+  if (on_device(session, impl)) {
+    const ProducerTable::Entry made = session.producers.find(address_of(impl));
+    const SiteState* const maker = made.known ? site_by_id(session, made.site) : nullptr;
+    look_at_loss(session, impl, maker && maker->scales_loss);
+    return;
+  }
+  if (!readable(impl)) return;
   const double loss = scalar_of(impl);
   loss_seen(session, thread, loss);
   if (!std::isfinite(loss)) settle_events(session, thread);

@@ -11,6 +11,7 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include "probe/observe/device_looks.h"
 #include "probe/observe/nonfinite.h"
 #include "probe/observe/op_observer.h"
 #include "probe/observe/protocol_events.h"
@@ -84,7 +85,10 @@ trace::RunInfo run_info(const record::Options& options) {
 /// In the child of a fork: the parent's trace, thread and locks are not ours. Nothing is freed, everything is left.
 void after_fork_in_child() {
   if (state() == State::off) return;
-  if (Session* inherited = session()) inherited->recorder.abandon();
+  if (Session* inherited = session()) {
+    inherited->recorder.abandon();
+    abandon_device_looks(*inherited);
+  }
   forked.store(true, std::memory_order_release);
   set_session(nullptr);
   // DataLoader workers and the like never come to a backward pass and pay one atomic load an op.
@@ -130,6 +134,7 @@ void detach(const std::string& how, const std::string& detail) noexcept {
       settle_events(*current, *thread);
       flush_counts(*current, *thread);
     }
+    finish_device_looks(*current, thread);
     finish_ledger(*current, thread);
     trace::RunEnd end;
     end.how = how;

@@ -12,6 +12,7 @@
 
 #include "probe/observe/backward_observer.h"
 #include "probe/observe/backward_range.h"
+#include "probe/observe/device_looks.h"
 #include "probe/observe/lifecycle.h"
 #include "probe/observe/nonfinite.h"
 #include "probe/observe/program_access.h"
@@ -370,8 +371,10 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
     session.producers.forget(address);
     return;
   }
-  const bool looked_at = session.looks_at_outputs() && trace::is_floating(dtype) && readable(impl) &&
-                         (values == Values::computes || (values == Values::casts && narrows(frame, dtype)));
+  const bool to_look_at = session.looks_at_outputs() && trace::is_floating(dtype) &&
+                          (values == Values::computes || (values == Values::casts && narrows(frame, dtype)));
+  const bool looked_at = to_look_at && readable(impl);
+  const bool looked_at_later = to_look_at && !looked_at && on_device(session, impl);
   ProducerTable::Entry made;
   made.site = frame.site->id;
   made.clock = thread.clock;
@@ -385,11 +388,12 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
       session.producers.put(address, made);
       return;
     }
-    if (values == Values::passes || (!looked_at && frame.input_count > 0)) {
+    if (values == Values::passes || (!looked_at && !looked_at_later && frame.input_count > 0)) {
       made.external = !from.known || from.external;
       made.nonfinite = from.nonfinite;
     }
   }
+  if (looked_at_later) look_at_output(session, thread, frame, impl, made);
   stats::TensorView view;
   if (looked_at && view_of(impl, view)) {
     stats::Sentinel sentinel;
@@ -477,6 +481,7 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
       frame.op->has_schema && !frame.op->composite && !frame.compared_inside && !frame.same_op_inside) {
     compare_in_higher_precision(session, thread, frame, outputs);
   }
+  if (frame.op->meaning == Meaning::host_read) note_number_read(session, frame, outputs);
   if (seen.nonfinite) {
     nonfinite_output(session, thread, frame, outputs, seen.nan);
   } else if (!thread.step_events.empty() && thread.step_events_step == thread.clock_step &&
@@ -568,6 +573,7 @@ void on_start(const at::RecordFunction& function) {
   if (const std::int64_t step = s.step.load(std::memory_order_relaxed); step != thread.clock_step) {
     thread.clock_step = step;
     thread.step_clock = thread.clock;
+    collect_device_looks(s, thread);
   }
   frame.start_clock = thread.clock++;
   frame.start_ticks = timed || frame.op->meaning == Meaning::hidden_region ? ticks() : 0;

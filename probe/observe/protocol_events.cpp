@@ -239,7 +239,7 @@ void forget_fresh_gradient(Session& session, std::int64_t parameter) {
 bool is_scale_tensor(Session& session, const c10::IValue& value) {
   if (!value.isTensor() || !value.toTensor().defined()) return false;
   const c10::TensorImpl& impl = *value.toTensor().unsafeGetTensorImpl();
-  if (!readable(impl) || impl.numel() != 1) return false;
+  if (!has_values(impl) || impl.numel() != 1) return false;
   return session.scale_tensors.find(address_of(impl)) >= 0;
 }
 
@@ -366,7 +366,7 @@ void gradients_unscaled(Session& session, ThreadState& thread, std::int64_t opti
   const std::lock_guard lock(p.mutex);
   end_step_if_repeated(session, thread, optimizer);
   p.scaler_in_use = true;
-  set_scale(p, scale);
+  if (std::isfinite(scale)) set_scale(p, scale);
   if (found_inf) mark_bad(session);
   // One call per device and type; the ledger wants one event an optimizer.
   if (!p.ledger.events().empty()) {
@@ -382,8 +382,8 @@ void gradients_unscaled(Session& session, ThreadState& thread, std::int64_t opti
   add_event(session, thread, event);
 }
 
-void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate update, const void* scale_tensor,
-                   std::int64_t site, std::uintptr_t object, const std::string& implementation) {
+std::int64_t scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate update, const void* scale_tensor,
+                           std::int64_t site, std::uintptr_t object, const std::string& implementation) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   std::int64_t id = trace::none;
@@ -418,10 +418,14 @@ void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate up
   session.scale_tensors.put(scale_tensor, id, 1);
   update.scaler = id;
   update.step = p.ledger.step();
-  set_scale(p, static_cast<double>(update.scale_after));
-  session.recorder.scaler_update(*thread.lane, update);
+  // On a device its numbers are on their way, see look_after_update.
+  const bool here = !std::isnan(update.scale_after);
+  if (here) {
+    set_scale(p, static_cast<double>(update.scale_after));
+    session.recorder.scaler_update(*thread.lane, update);
+  }
   // An update that sets the scale comes beside the one that ends the step.
-  if (const float absmax = update.assigned ? 0.0F : backward_range.take(); absmax > 0) {
+  if (const float absmax = update.assigned || !here ? 0.0F : backward_range.take(); absmax > 0) {
     session.recorder.series(*thread.lane, record::backward_absmax, id, update.step,
                             static_cast<double>(absmax) / static_cast<double>(update.scale_before));
   }
@@ -436,10 +440,23 @@ void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate up
     add_event(session, thread, {.kind = EventKind::optimizer_skip, .object = event.object, .site = event.site});
   }
   trace::ProtocolEvent event{.kind = EventKind::scaler_update, .object = id, .site = site};
-  if (update.found_inf != 0) event.flags |= flag::found_inf;
+  if (update.found_inf > 0 || (!here && p.ledger.contains(EventKind::optimizer_skip))) event.flags |= flag::found_inf;
   add_event(session, thread, event);
   p.scaler_in_use = true;
   if (!p.explicit_steps) end_step(session, thread);
+  return id;
+}
+
+void scale_has_arrived(Session& session, double scale) {
+  const std::lock_guard lock(session.protocol.mutex);
+  set_scale(session.protocol, scale);
+}
+
+void found_inf_read(Session& session) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  p.ledger.amend(EventKind::unscale, flag::found_inf, 0);
+  mark_bad(session);
 }
 
 void gradients_touched(Session& session, ThreadState& thread, std::int64_t site, std::int64_t optimizer, bool written,

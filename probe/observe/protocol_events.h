@@ -51,8 +51,13 @@ void backward_ends(Session& session, ThreadState& thread);
                                             const std::string& class_name);
 void gradients_unscaled(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site, double scale,
                         bool found_inf, bool replaced);
-void scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate update, const void* scale_tensor,
-                   std::int64_t site, std::uintptr_t object, const std::string& implementation);
+/// Returns the scaler. A `scale_after` of NaN: its numbers are on a device and come later.
+std::int64_t scale_updated(Session& session, ThreadState& thread, trace::ScalerUpdate update, const void* scale_tensor,
+                           std::int64_t site, std::uintptr_t object, const std::string& implementation);
+/// On a device: the scale that an update has left, when it is known.
+void scale_has_arrived(Session& session, double scale);
+/// The program has read that the latest unscale found a non-finite gradient.
+void found_inf_read(Session& session);
 /// `factor`: what the program multiplied them by, NaN if by no number or not at all.
 void gradients_touched(Session& session, ThreadState& thread, std::int64_t site, std::int64_t optimizer, bool written,
                        double factor);

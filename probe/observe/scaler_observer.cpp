@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "probe/observe/backward_observer.h"
+#include "probe/observe/device_looks.h"
 #include "probe/observe/nonfinite.h"
 #include "probe/observe/protocol_events.h"
 #include "probe/observe/python_frames.h"
@@ -51,6 +52,10 @@ bool binary_exponent(double scale, int& exponent) {
 void record_gradient(Session& session, ThreadState& thread, std::int64_t parameter, const at::Tensor& gradient,
                      double scale, bool divide) {
   const c10::TensorImpl& impl = *gradient.unsafeGetTensorImpl();
+  if (on_device(session, impl)) {
+    add_gradient_look(session, impl, parameter, thread.backward_dtype, scale, divide);
+    return;
+  }
   stats::TensorView view;
   if (!readable(impl) || !view_of(impl, view)) return;
   thread.scratch.reset();
@@ -86,13 +91,21 @@ bool is_current_scale(Session& session, const c10::IValue& value) {
 }  // namespace
 
 void start_unscale(Session& session, ThreadState& thread, Frame& frame, Inputs inputs) {
-  static_cast<void>(session);
   static_cast<void>(thread);
   frame.gradient_list = inputs.empty() ? c10::IValue() : inputs[0];
   frame.found_inf_tensor = tensor_impl(inputs, 1);
   const float inverse = float_of(tensor_impl(inputs, 2));
   // The op multiplies by the reciprocal; the scale itself is its inverse, exactly so for powers of two.
   frame.scale = inverse > 0 ? 1.0 / static_cast<double>(inverse) : std::numeric_limits<double>::infinity();
+  // On a device it is on its way; what gradients are found to be is put together with it when both have arrived.
+  const c10::TensorImpl* const factor = tensor_impl(inputs, 2);
+  if (factor && on_device(session, *factor)) {
+    frame.scale = std::numeric_limits<double>::quiet_NaN();
+    send_gradient_looks(session, factor);
+  }
+  if (frame.found_inf_tensor && on_device(session, *frame.found_inf_tensor)) {
+    session.found_inf_tensors.put(address_of(*frame.found_inf_tensor), 1, 1);
+  }
 }
 
 void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
@@ -126,6 +139,7 @@ void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
       assign_owner(session, parameter, optimizer);
       forget_fresh_gradient(session, parameter);
     }
+    send_gradient_looks(session, nullptr);
   }
   thread.step_applied_nonfinite = false;  // The scaler looks after these.
   gradients_unscaled(session, thread, optimizer, frame.site ? frame.site->id : trace::none, frame.scale, found > 0,
@@ -137,7 +151,6 @@ void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
 }
 
 void start_update(Session& session, Frame& frame, Inputs inputs) {
-  static_cast<void>(session);
   frame.scale_tensor = tensor_impl(inputs, 0);
   frame.tracker_tensor = tensor_impl(inputs, 1);
   frame.update = {};
@@ -147,6 +160,9 @@ void start_update(Session& session, Frame& frame, Inputs inputs) {
   frame.update.growth_factor = number_of(inputs, 3);
   frame.update.backoff_factor = number_of(inputs, 4);
   frame.update.growth_interval = static_cast<std::int32_t>(number_of(inputs, 5));
+  if (frame.scale_tensor && on_device(session, *frame.scale_tensor)) {
+    look_before_update(session, *frame.scale_tensor, frame.tracker_tensor, tensor_impl(inputs, 2));
+  }
 }
 
 void end_update(Session& session, ThreadState& thread, Frame& frame) {
@@ -157,9 +173,20 @@ void end_update(Session& session, ThreadState& thread, Frame& frame) {
                                      : thread.scaler_range      ? "ampscope::executor::GradScaler"
                                                                 : "aten";
   const void* address = frame.scale_tensor ? address_of(*frame.scale_tensor) : nullptr;
-  scale_updated(session, thread, frame.update, address, frame.site ? frame.site->id : trace::none, call.scaler,
-                implementation);
+  frame.update.step = session.step.load(std::memory_order_relaxed);
+  frame.update.scaler = scale_updated(session, thread, frame.update, address, frame.site ? frame.site->id : trace::none,
+                                      call.scaler, implementation);
+  if (frame.scale_tensor && on_device(session, *frame.scale_tensor)) {
+    look_after_update(session, *frame.scale_tensor, frame.tracker_tensor, frame.update);
+  }
   settle_events(session, thread);
+}
+
+void note_number_read(Session& session, const Frame& frame, c10::ArrayRef<c10::IValue> outputs) {
+  if (frame.input_count == 0 || outputs.empty() || !outputs[0].isDouble()) return;
+  // GradScaler.step asks with it whether to skip.
+  if (outputs[0].toDouble() > 0 && session.found_inf_tensors.find(frame.inputs[0].address) >= 0)
+    found_inf_read(session);
 }
 
 void note_loss_scaling(Session& session, ThreadState& thread, const Frame& frame, Inputs inputs) {
@@ -223,6 +250,7 @@ void look_at_fresh_gradients(Session& session, ThreadState& thread, std::int64_t
   for (const auto& [parameter, gradient] : take_fresh_gradients(session, optimizer)) {
     record_gradient(session, thread, parameter, gradient, scale, scale != 1);
   }
+  send_gradient_looks(session, nullptr);
 }
 
 void note_fused_kernel(ThreadState& thread, const Frame& frame, Inputs inputs) {

@@ -20,6 +20,8 @@ void note_loss_scaling(Session& session, ThreadState& thread, const Frame& frame
 void note_scale_assignment(Session& session, ThreadState& thread, const Frame& frame,
                            c10::ArrayRef<c10::IValue> outputs);
 
+/// A number was read from a device: what an unscale has found, perhaps.
+void note_number_read(Session& session, const Frame& frame, c10::ArrayRef<c10::IValue> outputs);
 void optimizer_range_begins(Session& session, ThreadState& thread);
 void optimizer_range_ends(Session& session, ThreadState& thread, const Frame& frame);
 /// An op inside an optimizer's range has changed this parameter.

@@ -1,5 +1,6 @@
 #include "probe/observe/session.h"
 
+#include "probe/observe/device_looks.h"
 #include "probe/observe/thread_state.h"
 
 namespace ampscope::observe {
@@ -40,6 +41,10 @@ struct Handle {
 thread_local Handle handle;
 
 }  // namespace
+
+Session::Session(record::Options options) : recorder(std::move(options)), devices(make_device_looks(*this)) {
+  if (level() == trace::Level::shadow) comparison_weight = 1;
+}
 
 State state() noexcept {
   return current_state.load(std::memory_order_acquire);

@@ -24,6 +24,8 @@
 
 namespace ampscope::observe {
 
+class DeviceLooks;
+
 /// A site while the process runs. Owned by the session, never freed; changed only by the thread it belongs to.
 struct SiteState {
   std::int64_t id = trace::none;
@@ -102,17 +104,16 @@ enum class State : std::uint8_t {
 };
 
 struct Session {
-  explicit Session(record::Options options) : recorder(std::move(options)) {
-    if (level() == trace::Level::shadow) comparison_weight = 1;
-  }
+  explicit Session(record::Options options);
 
   record::Recorder recorder;
   Protocol protocol;
   ProducerTable producers;
   SequenceTable sequences;
-  AddressTable parameters;     ///< data address → parameter id
-  AddressTable gradients;      ///< data address of .grad → parameter id
-  AddressTable scale_tensors;  ///< data address of a loss scale → scaler id
+  AddressTable parameters;         ///< data address → parameter id
+  AddressTable gradients;          ///< data address of .grad → parameter id
+  AddressTable scale_tensors;      ///< data address of a loss scale → scaler id
+  AddressTable found_inf_tensors;  ///< data address of what an unscale on a device has found → 1
   std::atomic<std::int64_t> step{0};
   std::atomic<bool> full_numerics{true};  ///< in the running step
   std::atomic<bool> timed{true};          ///< ops of the running step are timed
@@ -131,6 +132,7 @@ struct Session {
   std::atomic<std::int64_t> kept_call_bytes{0};
   std::atomic<int> autocast_threads{0};      ///< threads in which autocast is on as far as known
   std::atomic<bool> flight_recorded{false};  ///< the calls before the first harmful anomaly have been written
+  DeviceLooks* const devices;                ///< null when out of memory
   std::mutex sites_mutex;
   std::vector<SiteState*> sites;  ///< by id; guarded by sites_mutex
 

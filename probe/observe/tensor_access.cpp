@@ -4,6 +4,8 @@
 
 #include <c10/core/Layout.h>
 
+#include "probe/observe/device_library.h"
+
 namespace ampscope::observe {
 
 trace::DType dtype_of(c10::ScalarType type) noexcept {
@@ -46,17 +48,21 @@ trace::DType dtype_of(c10::ScalarType type) noexcept {
   }
 }
 
-bool readable(const c10::TensorImpl& tensor) noexcept {
+bool has_values(const c10::TensorImpl& tensor) noexcept {
   using c10::DispatchKey;
   static constexpr c10::DispatchKeySet wrappers(
       {DispatchKey::Python, DispatchKey::PythonTLSSnapshot, DispatchKey::Functionalize, DispatchKey::FuncTorchBatched,
        DispatchKey::FuncTorchGradWrapper, DispatchKey::FuncTorchVmapMode, DispatchKey::Conjugate, DispatchKey::Negative,
        DispatchKey::ZeroTensor, DispatchKey::BatchedNestedTensor, DispatchKey::NestedTensor});
-  if (!tensor.is_cpu() || tensor.layout() != c10::kStrided || !tensor.has_storage()) return false;
+  if (tensor.layout() != c10::kStrided || !tensor.has_storage()) return false;
   if (tensor.has_symbolic_sizes_strides() || tensor.is_python_dispatch() || tensor.is_wrapped_number()) return false;
   // Wrapped numbers are constants of the program; they are recorded as scalars, not as tensors.
   if (tensor.key_set().has_any(wrappers)) return false;
   return tensor.numel() == 0 || (tensor.dtype_initialized() && tensor.unsafe_storage().data() != nullptr);
+}
+
+bool readable(const c10::TensorImpl& tensor) noexcept {
+  return tensor.is_cpu() && has_values(tensor) && !host_stands_in_for_device();
 }
 
 const void* address_of(const c10::TensorImpl& tensor) noexcept {
@@ -101,6 +107,7 @@ double scalar_of(const c10::TensorImpl& tensor) noexcept {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   const void* address = address_of(tensor);
   if (!address || !tensor.is_cpu() || tensor.numel() != 1) return nan;
+  if (host_stands_in_for_device() && !tensor.is_wrapped_number()) return nan;
   switch (c10::typeMetaToScalarType(tensor.dtype())) {
     case c10::ScalarType::Float:
       return static_cast<double>(*static_cast<const float*>(address));

@@ -16,8 +16,11 @@ namespace ampscope::observe {
   return dtype_of(c10::typeMetaToScalarType(tensor.dtype()));
 }
 
-/// Whether the values can be read here and now: in this process's memory, dense, initialised, not a wrapper
-/// (functorch, FakeTensor, DTensor), not lazily conjugated or negated.
+/// Whether there are values behind it: strided, initialised, not a wrapper (functorch, FakeTensor, DTensor), not lazily
+/// conjugated or negated.
+[[nodiscard]] bool has_values(const c10::TensorImpl& tensor) noexcept;
+
+/// Whether they can be read here and now: in this process's memory too.
 [[nodiscard]] bool readable(const c10::TensorImpl& tensor) noexcept;
 
 /// Address of the first element, null for a tensor without memory. Valid for any strided tensor, also of a device.

@@ -99,15 +99,15 @@ struct NumericsMessage {
   trace::DType dtype;
 };
 
-/// Removes and returns the rows of steps before `until`; the later ones are still running.
-template <typename Row>
-std::vector<Row> take_finished(std::map<std::pair<std::int64_t, std::int64_t>, Row>& rows, std::int64_t until) {
-  std::vector<Row> finished;
+/// Removes and returns the rows, by (step, site), up to the first step that is not finished.
+template <typename Row, typename Finished>
+std::vector<Row> take_finished(std::map<std::pair<std::int64_t, std::int64_t>, Row>& rows, Finished&& finished) {
+  std::vector<Row> taken;
   auto row = rows.begin();
-  for (; row != rows.end() && row->first.first < until; ++row)
-    finished.push_back(std::move(row->second));
+  for (; row != rows.end() && finished(row->first.first); ++row)
+    taken.push_back(std::move(row->second));
   rows.erase(rows.begin(), row);
-  return finished;
+  return taken;
 }
 
 struct SeriesMessage {
@@ -135,6 +135,43 @@ const char* series_name(Series name) {
       return "step_time_ns";
   }
   return "unknown";
+}
+
+/// The window of steps that `step` lies in: first step and the one behind its last. Windows follow one another from the
+/// start of the run, so two steps of one window always meet in it.
+struct StepWindow {
+  std::int64_t first;
+  std::int64_t end;
+};
+
+StepWindow window_of(std::int64_t step) {
+  StepWindow window{0, window_length(0)};
+  while (step >= window.end)
+    window = {window.end, window.end + window_length(window.end)};
+  return window;
+}
+
+/// Whether a site's totals have moved enough since they were written to be written again: by a sixteenth, so that a run
+/// ten times as long writes them a few times more.
+bool worth_writing(std::int64_t calls, std::int64_t written) {
+  return calls - written > written / 16;
+}
+
+/// Bytes of a trace after which observation ends. The rest of the limit is for what is on its way by then.
+std::uint64_t most_bytes(const Options& options) {
+  return options.max_bytes > 0 ? static_cast<std::uint64_t>(options.max_bytes - options.max_bytes / 16)
+                               : std::numeric_limits<std::uint64_t>::max();
+}
+
+/// Writes rows in pieces as long as the trace is below its limit.
+template <typename Row>
+void add_below(std::uint64_t most, trace::Writer& writer, const std::vector<Row>& rows) {
+  constexpr std::size_t piece = 64;
+  constexpr std::uint64_t frame = 128 << 10;
+  for (std::size_t at = 0; at < rows.size() && writer.bytes_written() <= most; at += piece) {
+    writer.add(std::span<const Row>(rows).subspan(at, std::min(piece, rows.size() - at)));
+    if (writer.bytes_pending() > frame && writer.bytes_written() + writer.bytes_pending() > most) writer.flush();
+  }
 }
 
 // Per-step rows that a run with endless non-finite gradients would otherwise write without end.
@@ -406,9 +443,11 @@ void Recorder::handle(MessageKind kind, std::span<const std::byte> payload) {
     }
     case MessageKind::numerics: {
       const auto message = take<NumericsMessage>(payload);
-      trace::SiteNumerics& row = numerics_[{message.step, message.site}];
+      // Every step is looked at: one row for a window of them, or the trace would grow with the run.
+      const std::int64_t step = options_.level >= trace::Level::full ? window_of(message.step).first : message.step;
+      trace::SiteNumerics& row = numerics_[{step, message.site}];
       row.site = message.site;
-      row.step = message.step;
+      row.step = step;
       row.weight = message.weight;
       row.dtype = message.dtype;
       row.stats.merge(take_stats(payload));
@@ -448,9 +487,10 @@ void Recorder::handle(MessageKind kind, std::span<const std::byte> payload) {
 }
 
 bool Recorder::should_flush(std::int64_t now_ns) const noexcept {
-  if (urgent_.load(std::memory_order_acquire)) return true;
   const std::int64_t since = now_ns - last_flush_ns_;
   const std::int64_t running = now_ns - first_step_time_ns_.load(std::memory_order_relaxed);
+  // A run that has gone bad for good asks in every step; a frame for each would add up.
+  if (urgent_.load(std::memory_order_acquire)) return since >= std::min<std::int64_t>(running / 200, second);
   // What a killed process loses: at most a twentieth of its time so far, never more than 30 s.
   return since >= std::clamp<std::int64_t>(running / 20, second / 4, 30 * second);
 }
@@ -476,18 +516,20 @@ void Recorder::write_pending(bool everything) {
   step_runs_.clear();
   writer_.add(std::span<const trace::ScalerUpdate>(scaler_updates_));
   scaler_updates_.clear();
-  writer_.add(std::span<const trace::NonfiniteGradient>(nonfinite_gradients_));
+  const std::uint64_t most = most_bytes(options_);
+  add_below(most, writer_, nonfinite_gradients_);
   nonfinite_gradients_.clear();
-  const auto gradients = gradients_.take(steps, everything);
-  writer_.add(std::span<const trace::GradientWindow>(gradients));
-  const auto series = series_.take(steps, everything);
-  writer_.add(std::span<const trace::SeriesPoint>(series));
+  add_below(most, writer_, gradients_.take(steps, everything));
+  add_below(most, writer_, series_.take(steps, everything));
 
-  const std::int64_t until = everything ? std::numeric_limits<std::int64_t>::max() : steps;
-  const auto numerics = take_finished(numerics_, until);
-  writer_.add(std::span<const trace::SiteNumerics>(numerics));
-  const auto rounding_errors = take_finished(rounding_errors_, until);
-  writer_.add(std::span<const trace::RoundingErrors>(rounding_errors));
+  // Steps before this one are over, and all that their looks at a device have found has arrived.
+  const std::int64_t over =
+      everything ? std::numeric_limits<std::int64_t>::max() : steps - late_steps_.load(std::memory_order_relaxed);
+  const bool windows = options_.level >= trace::Level::full;
+  add_below(most, writer_, take_finished(numerics_, [&](std::int64_t step) {
+              return (windows ? window_of(step).end : step + 1) <= over;
+            }));
+  add_below(most, writer_, take_finished(rounding_errors_, [&](std::int64_t step) { return step < over; }));
 
   std::vector<trace::SiteTotals> totals;
   written_calls_.resize(static_cast<std::size_t>(known_sites_), 0);
@@ -495,8 +537,9 @@ void Recorder::write_pending(bool everything) {
     const SiteCounters* counters = counters_.find(site);
     if (!counters) continue;
     const trace::SiteTotals row = counters->totals(site);
-    if (row.calls == written_calls_[static_cast<std::size_t>(site)]) continue;
-    written_calls_[static_cast<std::size_t>(site)] = row.calls;
+    std::int64_t& written = written_calls_[static_cast<std::size_t>(site)];
+    if (everything ? row.calls == written : !worth_writing(row.calls, written)) continue;
+    written = row.calls;
     totals.push_back(row);
   }
   writer_.add(std::span<const trace::SiteTotals>(totals));
@@ -505,8 +548,7 @@ void Recorder::write_pending(bool everything) {
     fail(writer_.error());
     return;
   }
-  if (!everything && options_.max_bytes > 0 &&
-      writer_.bytes_written() > static_cast<std::uint64_t>(options_.max_bytes) && !size_limit_told_) {
+  if (!everything && writer_.bytes_written() > most && !size_limit_told_) {
     size_limit_told_ = true;
     fail("the trace has reached its size limit of " + std::to_string(options_.max_bytes >> 20) +
          " MiB (--max-size raises it)");
@@ -517,6 +559,7 @@ trace::RecorderStatus Recorder::status() const {
   trace::RecorderStatus status;
   status.steps = steps_.load(std::memory_order_relaxed);
   status.events_seen = events_seen_.load(std::memory_order_relaxed);
+  status.events_dropped = lost_looks_.load(std::memory_order_relaxed);
   status.sites_dropped = sites_dropped_.load(std::memory_order_relaxed);
   status.elapsed_ns = monotonic_ns() - first_step_time_ns_.load(std::memory_order_relaxed);
   // One ordinary step in sixteen is timed and stands for the others.

@@ -71,6 +71,10 @@ class Recorder {
 
   SiteCounterTable& counters() noexcept { return counters_; }
   void count_events(std::int64_t events) noexcept { events_seen_.fetch_add(events, std::memory_order_relaxed); }
+  /// Values of devices are looked at: their rows arrive some steps late.
+  void results_come_late() noexcept { late_steps_.store(4, std::memory_order_relaxed); }
+  /// Looks at values of devices that gave no result, in all so far.
+  void count_lost_looks(std::int64_t looks) noexcept { lost_looks_.store(looks, std::memory_order_relaxed); }
   void count_dropped_site() noexcept { sites_dropped_.fetch_add(1, std::memory_order_relaxed); }
   /// Time spent in our callbacks: in timed ordinary steps, and in steps with full numerics (which are all timed).
   void count_own_time(std::int64_t ordinary_ns, std::int64_t full_ns) noexcept {
@@ -119,6 +123,8 @@ class Recorder {
   SiteCounterTable counters_;
   std::atomic<std::int64_t> events_seen_{0};
   std::atomic<std::int64_t> sites_dropped_{0};
+  std::atomic<std::int64_t> late_steps_{0};
+  std::atomic<std::int64_t> lost_looks_{0};
   std::atomic<std::int64_t> own_time_ordinary_ns_{0};
   std::atomic<std::int64_t> own_time_full_ns_{0};
   std::atomic<std::int64_t> timed_steps_{0};

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <random>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -174,6 +176,86 @@ TEST_F(RecorderTest, TheSizeLimitStopsTheTraceAndSaysSo) {
   EXPECT_LT(fs::file_size(options_.output), 200'000U);
   EXPECT_NE(status().find("--max-size"), std::string::npos);
   EXPECT_FALSE(read(options_.output).damage.any());
+}
+
+/// Size of the trace of a run at level full, whose values are never twice the same.
+std::uintmax_t size_of_run(Options options, const fs::path& folder, std::int64_t steps) {
+  constexpr std::int64_t sites = 40;
+  constexpr std::int64_t parameters = 10;
+  options.output = (folder / ("run" + std::to_string(steps) + ".ampscope")).string();
+  options.level = trace::Level::full;
+  options.ring_bytes = 8 << 20;
+  Recorder recorder(options);
+  EXPECT_TRUE(recorder.start(run_named("r" + std::to_string(steps))));
+  FastLane* const lane = recorder.acquire_lane();
+  std::mt19937_64 random(1);
+  auto stats = std::make_unique<stats::FlatStats>();
+  recorder.define(trace::StepPattern{0, {trace::ProtocolEvent{}}});
+  for (std::int64_t id = 0; id < sites; ++id) {
+    recorder.counters().create(id);
+    trace::Site site;
+    site.id = id;
+    recorder.define(site);
+  }
+  for (std::int64_t step = 0; step < steps; ++step) {
+    while (lane->crowded())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (std::int64_t id = 0; id < sites; ++id) {
+      stats->reset();
+      stats->count = 1000;
+      for (int exponent = -20; exponent < 0; ++exponent)
+        stats->add(exponent, 1 + random() % 100);
+      recorder.numerics(*lane, step, id, 1, trace::DType::float16, *stats);
+      if (id < parameters) recorder.gradient(*lane, sample(step, id, 1024), *stats);
+      recorder.counters().create(id).count_call(step, 10, 20);
+    }
+    recorder.series(*lane, Series::loss, trace::none, step, static_cast<double>(random() % 1000));
+    recorder.step_finished(*lane, step, 0);
+  }
+  recorder.finish(ended());
+  const auto result = trace::read_trace(options.output);
+  const auto* const trace = std::get_if<trace::Trace>(&result);
+  EXPECT_TRUE(trace && trace->status.events_dropped == 0 && trace->steps() == steps);
+  return fs::file_size(options.output);
+}
+
+TEST_F(RecorderTest, TenTimesTheStepsGiveHardlyMoreTrace) {
+  const std::uintmax_t settled = size_of_run(options_, folder_, 3000);
+  const std::uintmax_t longer = size_of_run(options_, folder_, 30'000);
+  // Windows are a sixteenth of the steps so far: ten times as many steps are some 40 windows more, of 120 before.
+  EXPECT_LT(static_cast<double>(longer), 1.5 * static_cast<double>(settled)) << settled << " -> " << longer;
+  RecordProperty("settled", std::to_string(settled));
+  RecordProperty("longer", std::to_string(longer));
+}
+
+TEST_F(RecorderTest, TheTraceStaysBelowItsLimit) {
+  options_.max_bytes = 300'000;
+  const std::uintmax_t size = [&] {
+    Options options = options_;
+    Recorder recorder(options);
+    EXPECT_TRUE(recorder.start(run_named("limited")));
+    FastLane* const lane = recorder.acquire_lane();
+    std::mt19937_64 random(1);
+    auto stats = std::make_unique<stats::FlatStats>();
+    const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    for (std::int64_t step = 0; !recorder.failed() && std::chrono::steady_clock::now() < give_up_at; ++step) {
+      stats->reset();
+      stats->count = random() >> 16;
+      for (int exponent = -30; exponent < 0; ++exponent)
+        stats->add(exponent, random() >> 24);
+      recorder.numerics(*lane, step, 0, 1, trace::DType::float16, *stats);
+      recorder.step_finished(*lane, step, 0);
+      recorder.urgent();
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    EXPECT_TRUE(recorder.failed());
+    recorder.finish(ended());
+    return fs::file_size(options.output);
+  }();
+  EXPECT_LE(size, 300'000U);
+  const trace::Trace trace = read(options_.output);
+  EXPECT_NE(trace.status.switched_off_because.find("--max-size"), std::string::npos);
+  EXPECT_FALSE(trace.damage.any());
 }
 
 TEST_F(RecorderTest, AKilledProcessLeavesAReadableTrace) {

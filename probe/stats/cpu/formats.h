@@ -85,7 +85,7 @@ using Float8E5M2FNUZ = Layout<std::uint8_t, 5, 2, 16, Specials::unsigned_zero>;
 
 /// Calls `work` with a value of the format's layout; does nothing for Format::none.
 template <typename Work>
-[[gnu::always_inline]] inline void with_layout(Format format, const Work& work) noexcept {
+[[gnu::always_inline]] inline constexpr void with_layout(Format format, const Work& work) noexcept {
   switch (format) {
     case Format::none:
       break;
