@@ -550,6 +550,7 @@ template bool decode_columns(std::string_view, DecodeContext&, std::vector<schem
 template bool decode_columns(std::string_view, DecodeContext&, std::vector<GradientWindow>&);
 template bool decode_columns(std::string_view, DecodeContext&, std::vector<NonfiniteGradient>&);
 template bool decode_columns(std::string_view, DecodeContext&, std::vector<SiteNumerics>&);
+template bool decode_columns(std::string_view, DecodeContext&, std::vector<WriteSample>&);
 template bool decode_columns(std::string_view, DecodeContext&, std::vector<SeriesPoint>&);
 
 }  // namespace ampscope::trace

@@ -136,6 +136,11 @@ std::uint64_t resolve_references(Trace& trace, Budget& memory) {
     resolve.parameter(gradient.parameter);
   for (auto& numerics : trace.numerics)
     resolve.site(numerics.site);
+  for (auto& write : trace.writes) {
+    resolve.site(write.site);
+    resolve.site(write.writer);
+    resolve.parameter(write.parameter);
+  }
   for (auto& event : trace.nonfinite_events) {
     resolve.site(event.site);
     resolve.tensors(event.inputs);
@@ -151,6 +156,7 @@ std::uint64_t resolve_references(Trace& trace, Budget& memory) {
   resolve.drop_unowned(trace.gradients, &GradientWindow::parameter);
   resolve.drop_unowned(trace.nonfinite_gradients, &NonfiniteGradient::parameter);
   resolve.drop_unowned(trace.numerics, &SiteNumerics::site);
+  resolve.drop_unowned(trace.writes, &WriteSample::site);
 
   std::uint64_t lost_totals = 0;
   if (!trace.totals.empty() && !grow(trace.sites, trace.totals.back().site, memory)) {

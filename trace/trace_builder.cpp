@@ -122,7 +122,7 @@ bool TraceBuilder::add_hidden_region(std::string_view fields, DecodeContext& con
 
 TraceBuilder::Handler TraceBuilder::handler(std::string_view kind) noexcept {
   using schema::Fields;
-  static constexpr std::array<std::pair<std::string_view, Handler>, 20> handlers = {{
+  static constexpr std::array<std::pair<std::string_view, Handler>, 21> handlers = {{
       {Fields<RunInfo>::kind, &TraceBuilder::replace<&Trace::run>},
       {Fields<Site>::kind, &TraceBuilder::place<&Trace::sites>},
       {Fields<SiteTotals>::kind, &TraceBuilder::add_totals},
@@ -136,6 +136,7 @@ TraceBuilder::Handler TraceBuilder::handler(std::string_view kind) noexcept {
       {Fields<GradientWindow>::kind, &TraceBuilder::append_rows<&Trace::gradients>},
       {Fields<NonfiniteGradient>::kind, &TraceBuilder::append_rows<&Trace::nonfinite_gradients>},
       {Fields<SiteNumerics>::kind, &TraceBuilder::append_rows<&Trace::numerics>},
+      {Fields<WriteSample>::kind, &TraceBuilder::append_rows<&Trace::writes>},
       {Fields<NonfiniteEvent>::kind, &TraceBuilder::append<&Trace::nonfinite_events>},
       {Fields<FlightRecord>::kind, &TraceBuilder::append<&Trace::flight_records>},
       {Fields<SeriesPoint>::kind, &TraceBuilder::append_rows<&Trace::series>},

@@ -277,6 +277,9 @@ void Writer::add(std::span<const NonfiniteGradient> records) noexcept {
 void Writer::add(std::span<const SiteNumerics> records) noexcept {
   if (impl_) impl_->add_rows(records);
 }
+void Writer::add(std::span<const WriteSample> records) noexcept {
+  if (impl_) impl_->add_rows(records);
+}
 void Writer::add(std::span<const SeriesPoint> records) noexcept {
   if (impl_) impl_->add_rows(records);
 }

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <limits>
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
 
@@ -23,6 +21,7 @@
 #include "probe/observe/site_resolver.h"
 #include "probe/observe/tensor_access.h"
 #include "probe/observe/ticks.h"
+#include "probe/observe/write_watch.h"
 #include "probe/stats/kernels.h"
 
 namespace ampscope::observe {
@@ -123,7 +122,10 @@ void start_range(Session& session, ThreadState& thread, Frame& frame) {
     frame.phase = trace::Phase::optimizer;
     optimizer_range_begins(session, thread);
     // Python's hook names the optimizer in a moment; a range of C++ has only its parameters to tell.
-    if (!python_connected()) look_at_fresh_gradients(session, thread, trace::none);
+    if (!python_connected()) {
+      look_at_fresh_gradients(session, thread, trace::none);
+      watch_parameters(session, thread, trace::none);
+    }
   } else if (frame.op->meaning == Meaning::data_range) {
     frame.phase = trace::Phase::data;
   } else {
@@ -276,6 +278,8 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
     note_loss_read(session, thread, frame, inputs);
   }
 
+  if (may_watch_write(session, frame, inputs)) watch_write(session, thread, frame, inputs);
+
   if (thread.optimizer_ranges > 0 && frame.op->name.starts_with("aten::_fused_")) {
     note_fused_kernel(thread, frame, inputs);
   }
@@ -307,6 +311,12 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
       const ProducerTable::Entry before = session.producers.find(frame.inputs[0].address);
       frame.input_was_nonfinite = before.nonfinite;
       frame.input_was_finite = before.checked && !before.nonfinite;
+      // Nobody has looked at what it is about to overwrite (data, a selection of several tensors): this is the last
+      // moment.
+      if (values == Values::computes && !before.checked && !before.nonfinite && frame.phase == trace::Phase::forward) {
+        if (const at::Tensor* target = tensor_of(inputs[0])) look_before_write(frame, *target);
+        frame.input_was_external = frame.input_was_nonfinite && (!before.known || before.external);
+      }
       frame.input_was_kept = written_in_earlier_step(thread, before);
     }
   } else if (values == Values::passes || values == Values::views) {
@@ -381,6 +391,8 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
     if (values == Values::passes || (!looked_at && frame.input_count > 0)) {
       made.external = !from.known || from.external;
       made.nonfinite = from.nonfinite;
+      // What selects from one tensor, or widens it, leaves finite values finite.
+      made.checked = from.checked && !from.nonfinite && (values == Values::casts || frame.op->single_source);
     }
   }
   stats::TensorView view;
@@ -457,6 +469,9 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
     if (function.seqNr() >= 0 && c10::GradMode::is_enabled()) {
       session.sequences.put(at::RecordFunction::currentThreadId(), function.seqNr(), frame.site->id);
     }
+  }
+  if (thread.write.function == frame.function || session.full_numerics.load(std::memory_order_relaxed)) {
+    watch_result(session, thread, frame, outputs);
   }
   SiteState& site = *frame.site;
   thread.recent.add(session.step.load(std::memory_order_relaxed), site.id, seen.absmax, seen.nonfinite);
@@ -550,6 +565,7 @@ void on_start(const at::RecordFunction& function) {
   frame.input_was_nonfinite = false;
   frame.input_was_finite = false;
   frame.input_was_kept = false;
+  frame.input_was_external = false;
   frame.variable = nullptr;
   frame.adds_gradient = false;
   frame.optimizer = trace::none;
@@ -644,29 +660,6 @@ void end_callback(const at::RecordFunction& function, at::ObserverContext*) {
   guarded([&] { on_end(function); });
 }
 
-// --- The self-test's own observer. ---
-struct SelfTest {
-  bool called = false;
-  bool name_ok = false;
-  bool inputs_ok = false;
-  bool outputs_ok = false;
-};
-thread_local SelfTest* self_test_result = nullptr;
-
-std::unique_ptr<at::ObserverContext> test_start(const at::RecordFunction& function) {
-  if (self_test_result && std::strcmp(function.name(), "aten::empty") == 0) {
-    self_test_result->called = self_test_result->name_ok = true;
-    self_test_result->inputs_ok = function.inputs().size() == 6 && function.inputs()[0].isIntList();
-  }
-  return nullptr;
-}
-
-void test_end(const at::RecordFunction& function, at::ObserverContext*) {
-  if (self_test_result && std::strcmp(function.name(), "aten::empty") == 0) {
-    self_test_result->outputs_ok = function.outputs().size() == 1 && function.outputs()[0].isTensor();
-  }
-}
-
 }  // namespace
 
 void register_callbacks() {
@@ -677,23 +670,6 @@ void register_callbacks() {
           .needsInputs(true)
           .needsOutputs(true)
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
-}
-
-const char* self_test() {
-  SelfTest result;
-  self_test_result = &result;
-  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(test_start, test_end)
-                                                     .needsInputs(true)
-                                                     .needsOutputs(true)
-                                                     .scopes({at::RecordScope::FUNCTION}));
-  static_cast<void>(at::empty({0}));
-  at::removeCallback(handle);
-  self_test_result = nullptr;
-  if (!result.called) return "torch does not announce its operators to this build";
-  if (!result.name_ok || !result.inputs_ok || !result.outputs_ok) {
-    return "torch's records of operators have another layout than this build expects";
-  }
-  return "";
 }
 
 }  // namespace ampscope::observe

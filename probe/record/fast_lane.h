@@ -10,7 +10,16 @@
 
 namespace ampscope::record {
 
-enum class MessageKind : std::uint32_t { padding, gradient, numerics, scaler_update, series, step, nonfinite_gradient };
+enum class MessageKind : std::uint32_t {
+  padding,
+  gradient,
+  numerics,
+  scaler_update,
+  series,
+  step,
+  nonfinite_gradient,
+  write
+};
 
 struct MessageHeader {
   std::uint32_t size;  ///< with the header, a multiple of 8

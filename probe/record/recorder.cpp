@@ -16,6 +16,7 @@
 
 #include "probe/record/output_path.h"
 #include "probe/record/series.h"
+#include "probe/record/write_sample.h"
 #include "trace/series.h"
 
 namespace ampscope::record {
@@ -244,6 +245,11 @@ void Recorder::step_finished(FastLane& lane, std::int64_t step, std::int64_t pat
   lane.push(MessageKind::step, parts);
 }
 
+void Recorder::write(FastLane& lane, const trace::WriteSample& sample) noexcept {
+  const std::span<const std::byte> parts[] = {bytes_of(sample)};
+  lane.push(MessageKind::write, parts);
+}
+
 void Recorder::nonfinite_gradient(FastLane& lane, const trace::NonfiniteGradient& row) noexcept {
   const std::span<const std::byte> parts[] = {bytes_of(row)};
   lane.push(MessageKind::nonfinite_gradient, parts);
@@ -420,6 +426,12 @@ void Recorder::handle(MessageKind kind, std::span<const std::byte> payload) {
         nonfinite_gradients_.push_back(take<trace::NonfiniteGradient>(payload));
       }
       break;
+    case MessageKind::write: {
+      const auto sample = take<trace::WriteSample>(payload);
+      const auto [row, is_new] = writes_.try_emplace({sample.step, sample.site, sample.parameter, sample.kind}, sample);
+      if (!is_new) merge(row->second, sample);
+      break;
+    }
   }
 }
 
@@ -466,6 +478,14 @@ void Recorder::write_pending(bool everything) {
     row = numerics_.erase(row);
   }
   writer_.add(std::span<const trace::SiteNumerics>(numerics));
+
+  std::vector<trace::WriteSample> writes;
+  for (auto row = writes_.begin(); row != writes_.end();) {
+    if (!everything && std::get<0>(row->first) >= steps) break;
+    writes.push_back(row->second);
+    row = writes_.erase(row);
+  }
+  writer_.add(std::span<const trace::WriteSample>(writes));
 
   std::vector<trace::SiteTotals> totals;
   written_calls_.resize(static_cast<std::size_t>(known_sites_), 0);

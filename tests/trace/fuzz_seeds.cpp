@@ -67,6 +67,7 @@ int main(int argc, char** argv) {
   column_seed<GradientWindow>(filler);
   column_seed<NonfiniteGradient>(filler);
   column_seed<SiteNumerics>(filler);
+  column_seed<WriteSample>(filler);
   column_seed<SeriesPoint>(filler);
   return 0;
 }

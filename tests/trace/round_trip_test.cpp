@@ -102,6 +102,7 @@ TEST(RoundTrip, EveryFieldOfRecordsInColumns) {
   std::vector<GradientWindow> gradients;
   std::vector<NonfiniteGradient> nonfinite;
   std::vector<SiteNumerics> numerics;
+  std::vector<WriteSample> writes;
   std::vector<SeriesPoint> series;
   for (int i = 0; i < 3; ++i) {
     totals.push_back(every_field<SiteTotals>(filler));
@@ -112,6 +113,7 @@ TEST(RoundTrip, EveryFieldOfRecordsInColumns) {
     gradients.push_back(every_field<GradientWindow>(filler));
     nonfinite.push_back(every_field<NonfiniteGradient>(filler));
     numerics.push_back(every_field<SiteNumerics>(filler));
+    writes.push_back(every_field<WriteSample>(filler));
     series.push_back(every_field<SeriesPoint>(filler));
   }
   const Trace trace = through_file([&](Writer& writer) {
@@ -121,6 +123,7 @@ TEST(RoundTrip, EveryFieldOfRecordsInColumns) {
     writer.add(rows(gradients));
     writer.add(rows(nonfinite));
     writer.add(rows(numerics));
+    writer.add(rows(writes));
     writer.add(rows(series));
   });
   ASSERT_EQ(trace.totals.size(), trace.sites.size());
@@ -131,6 +134,7 @@ TEST(RoundTrip, EveryFieldOfRecordsInColumns) {
   EXPECT_TRUE(equal(trace.gradients, gradients));
   EXPECT_TRUE(equal(trace.nonfinite_gradients, nonfinite));
   EXPECT_TRUE(equal(trace.numerics, numerics));
+  EXPECT_TRUE(equal(trace.writes, writes));
   EXPECT_TRUE(equal(trace.series, series));
 }
 
