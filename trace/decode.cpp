@@ -551,6 +551,7 @@ template bool decode_columns(std::string_view, DecodeContext&, std::vector<Gradi
 template bool decode_columns(std::string_view, DecodeContext&, std::vector<NonfiniteGradient>&);
 template bool decode_columns(std::string_view, DecodeContext&, std::vector<SiteNumerics>&);
 template bool decode_columns(std::string_view, DecodeContext&, std::vector<RoundingErrors>&);
+template bool decode_columns(std::string_view, DecodeContext&, std::vector<WriteSample>&);
 template bool decode_columns(std::string_view, DecodeContext&, std::vector<SeriesPoint>&);
 
 }  // namespace ampscope::trace

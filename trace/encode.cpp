@@ -388,6 +388,7 @@ template void encode_columns(std::string&, std::span<const GradientWindow>);
 template void encode_columns(std::string&, std::span<const NonfiniteGradient>);
 template void encode_columns(std::string&, std::span<const SiteNumerics>);
 template void encode_columns(std::string&, std::span<const RoundingErrors>);
+template void encode_columns(std::string&, std::span<const WriteSample>);
 template void encode_columns(std::string&, std::span<const SeriesPoint>);
 
 }  // namespace ampscope::trace

@@ -310,6 +310,50 @@ struct RoundingErrors {
   double squared_reference = 0;      ///< sum of reference^2
 };
 
+/// What was looked at when values were written in a narrow type.
+enum class WriteKind : std::uint8_t {
+  cast,          ///< numbers that look like counts or positions are converted to it
+  add,           ///< something is added to a tensor that is kept: a running sum, an accumulated gradient
+  multiply,      ///< a kept tensor is multiplied by a number that is not 1: the decay of a moving average
+  lerp,          ///< a kept tensor is moved towards another one
+  parameter,     ///< the step of an optimizer or an update by hand, seen at one parameter
+  distribution,  ///< rows of probabilities: do they still add up to one?
+};
+
+/// What became of values when they were written in a narrow type, in a sampled step (single numbers that are added to:
+/// in any): all calls of a site in that step merged. Of large tensors some hundred elements are looked at, evenly
+/// spread.
+struct WriteSample {
+  std::int64_t step = 0;
+  std::int64_t site = none;
+  std::int64_t parameter = none;  ///< kind parameter; kind add: whose gradient is added to
+  std::int64_t writer = none;     ///< site that had written the kept tensor before the latest call; none: not seen
+  WriteKind kind = WriteKind::add;
+  DType dtype = DType::unknown;  ///< that was written
+  bool gradient = false;         ///< kind add: what is added is a gradient
+  bool copied = false;           ///< kind parameter: what was written last is a copy of a wider tensor
+  std::int64_t calls = 0;
+  std::int64_t idle_calls = 0;     ///< of them, the latest ones in a row that changed nothing
+  std::int64_t elements = 0;       ///< looked at; distribution: rows
+  std::int64_t concerned = 0;      ///< of them, those that something other than zero was to change; cast: all
+  std::int64_t changed = 0;        ///< of those, the ones that have another value now; cast: that were rounded;
+                                   ///< distribution: rows that miss one by more than fp32 would
+  std::int64_t moved = 0;          ///< kind parameter: concerned elements that differ from when it was first looked at
+  std::int64_t since = none;       ///< kind parameter: step in which it was first looked at
+  double value_sum = 0;            ///< of the magnitudes of the concerned elements before
+  double contribution_sum = 0;     ///< of what was to change them: summands, gradients, distances
+  double outward_sum = 0;          ///< kind add: the same, less where the summand has the other sign than the value
+  double distance_sum = 0;         ///< of the distances to what a moving average follows, where that is known
+  double latest_value = 0;         ///< kind add: mean magnitude of the concerned elements before the latest call
+  double latest_contribution = 0;  ///< kind add: and of what that call was to add
+  std::int64_t distinct = 0;       ///< cast: different values before, of the call with the most
+  std::int64_t distinct_kept = 0;  ///< cast: and after, of the same call
+  bool whole = false;              ///< cast: of an integer type
+  bool evenly_spaced = false;      ///< cast: the different values before are equally far apart
+  double smallest = 0;             ///< cast: value before
+  double largest = 0;              ///< cast: value before; distribution: largest distance of a row's sum from one
+};
+
 enum class OriginKind : std::uint8_t {
   producer,    ///< non-finite output from finite inputs
   propagator,  ///< an input was non-finite already

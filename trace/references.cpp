@@ -138,6 +138,11 @@ std::uint64_t resolve_references(Trace& trace, Budget& memory) {
     resolve.site(numerics.site);
   for (auto& errors : trace.rounding_errors)
     resolve.site(errors.site);
+  for (auto& write : trace.writes) {
+    resolve.site(write.site);
+    resolve.site(write.writer);
+    resolve.parameter(write.parameter);
+  }
   for (auto& event : trace.nonfinite_events) {
     resolve.site(event.site);
     resolve.tensors(event.inputs);
@@ -154,6 +159,7 @@ std::uint64_t resolve_references(Trace& trace, Budget& memory) {
   resolve.drop_unowned(trace.nonfinite_gradients, &NonfiniteGradient::parameter);
   resolve.drop_unowned(trace.numerics, &SiteNumerics::site);
   resolve.drop_unowned(trace.rounding_errors, &RoundingErrors::site);
+  resolve.drop_unowned(trace.writes, &WriteSample::site);
 
   std::uint64_t lost_totals = 0;
   if (!trace.totals.empty() && !grow(trace.sites, trace.totals.back().site, memory)) {

@@ -60,6 +60,11 @@ struct EnumTraits<SiteKind> {
   static constexpr SiteKind unknown = SiteKind::range;
 };
 template <>
+struct EnumTraits<WriteKind> {
+  static constexpr WriteKind last = WriteKind::distribution;
+  static constexpr WriteKind unknown = WriteKind::cast;
+};
+template <>
 struct EnumTraits<OriginKind> {
   static constexpr OriginKind last = OriginKind::absorber;
   static constexpr OriginKind unknown = OriginKind::unknown;
@@ -398,6 +403,41 @@ struct Fields<RoundingErrors> : Known {
     v("worst_reference", &RoundingErrors::worst_reference);
     v("squared_error", &RoundingErrors::squared_error);
     v("squared_reference", &RoundingErrors::squared_reference);
+  }
+};
+
+template <>
+struct Fields<WriteSample> : Known {
+  static constexpr std::string_view kind = "writes";
+  template <class V>
+  static constexpr void visit(V& v) {
+    v("step", &WriteSample::step, Range::position);
+    v("site", &WriteSample::site, Range::id);
+    v("parameter", &WriteSample::parameter, Range::id);
+    v("writer", &WriteSample::writer, Range::id);
+    v("kind", &WriteSample::kind);
+    v("dtype", &WriteSample::dtype);
+    v("gradient", &WriteSample::gradient);
+    v("copied", &WriteSample::copied);
+    v("calls", &WriteSample::calls, Range::count);
+    v("idle_calls", &WriteSample::idle_calls, Range::count);
+    v("elements", &WriteSample::elements, Range::count);
+    v("concerned", &WriteSample::concerned, Range::count);
+    v("changed", &WriteSample::changed, Range::count);
+    v("moved", &WriteSample::moved, Range::count);
+    v("since", &WriteSample::since, Range::position);
+    v("value_sum", &WriteSample::value_sum);
+    v("contribution_sum", &WriteSample::contribution_sum);
+    v("outward_sum", &WriteSample::outward_sum);
+    v("distance_sum", &WriteSample::distance_sum);
+    v("latest_value", &WriteSample::latest_value);
+    v("latest_contribution", &WriteSample::latest_contribution);
+    v("distinct", &WriteSample::distinct, Range::count);
+    v("distinct_kept", &WriteSample::distinct_kept, Range::count);
+    v("whole", &WriteSample::whole);
+    v("evenly_spaced", &WriteSample::evenly_spaced);
+    v("smallest", &WriteSample::smallest);
+    v("largest", &WriteSample::largest);
   }
 };
 

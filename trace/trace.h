@@ -61,6 +61,7 @@ struct Trace {
   Damage damage;
   std::vector<KindSize> sizes;      ///< in the order of first occurrence
   std::uint64_t content_bytes = 0;  ///< of all frames, before compression
+  std::vector<WriteSample> writes;  ///< by step
 
   [[nodiscard]] std::int64_t steps() const noexcept;
 };

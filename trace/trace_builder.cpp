@@ -122,7 +122,7 @@ bool TraceBuilder::add_hidden_region(std::string_view fields, DecodeContext& con
 
 TraceBuilder::Handler TraceBuilder::handler(std::string_view kind) noexcept {
   using schema::Fields;
-  static constexpr std::array<std::pair<std::string_view, Handler>, 21> handlers = {{
+  static constexpr std::array<std::pair<std::string_view, Handler>, 22> handlers = {{
       {Fields<RunInfo>::kind, &TraceBuilder::replace<&Trace::run>},
       {Fields<Site>::kind, &TraceBuilder::place<&Trace::sites>},
       {Fields<SiteTotals>::kind, &TraceBuilder::add_totals},
@@ -137,6 +137,7 @@ TraceBuilder::Handler TraceBuilder::handler(std::string_view kind) noexcept {
       {Fields<NonfiniteGradient>::kind, &TraceBuilder::append_rows<&Trace::nonfinite_gradients>},
       {Fields<SiteNumerics>::kind, &TraceBuilder::append_rows<&Trace::numerics>},
       {Fields<RoundingErrors>::kind, &TraceBuilder::append_rows<&Trace::rounding_errors>},
+      {Fields<WriteSample>::kind, &TraceBuilder::append_rows<&Trace::writes>},
       {Fields<NonfiniteEvent>::kind, &TraceBuilder::append<&Trace::nonfinite_events>},
       {Fields<FlightRecord>::kind, &TraceBuilder::append<&Trace::flight_records>},
       {Fields<SeriesPoint>::kind, &TraceBuilder::append_rows<&Trace::series>},

@@ -278,6 +278,7 @@ void Writer::add(std::span<const SiteNumerics> records) noexcept {
   if (impl_) impl_->add_rows(records);
 }
 void Writer::add(std::span<const RoundingErrors> records) noexcept {
+void Writer::add(std::span<const WriteSample> records) noexcept {
   if (impl_) impl_->add_rows(records);
 }
 void Writer::add(std::span<const SeriesPoint> records) noexcept {

@@ -52,6 +52,7 @@ class Writer {
   void add(std::span<const NonfiniteGradient> records) noexcept;
   void add(std::span<const SiteNumerics> records) noexcept;
   void add(std::span<const RoundingErrors> records) noexcept;
+  void add(std::span<const WriteSample> records) noexcept;
   void add(std::span<const SeriesPoint> records) noexcept;
 
   /// Compresses the pending records into one frame and writes it whole. A frame is what a reader can always recover.

@@ -118,6 +118,7 @@ std::string argument_name(const Frame& frame, std::int16_t argument) {
 Inputs add_inputs(Session& session, ThreadState& thread, const Frame& frame, trace::NonfiniteEvent& event) {
   Inputs inputs;
   inputs.bad = frame.input_was_nonfinite;
+  inputs.bad_external = frame.input_was_external;
   for (std::uint8_t i = 0; i < frame.input_count; ++i) {
     auto strong = frame.inputs[i].tensor.lock();
     if (!strong || strong->is_wrapped_number()) continue;  // A number of the program is among the scalars.
@@ -125,7 +126,9 @@ Inputs add_inputs(Session& session, ThreadState& thread, const Frame& frame, tra
     const ProducerTable::Entry producer = session.producers.find(frame.inputs[i].address);
     const std::int64_t parameter = parameter_at(session, frame.inputs[i].address);
     // An in-place op has overwritten its target; what it held before is known from its producer only.
-    const bool overwritten = frame.op->mutates_first && frame.inputs[i].argument == 0;
+    // So is that of x.mul_(x), whose second argument is the same memory.
+    const bool overwritten = frame.op->mutates_first &&
+                             (frame.inputs[i].argument == 0 || frame.inputs[i].address == frame.inputs[0].address);
     trace::WitnessTensor seen;
     if (overwritten) {
       seen.type = type_of(*tensor.unsafeGetTensorImpl());
@@ -219,6 +222,14 @@ std::size_t events_allowed(const Session& session) {
 
 bool written_in_earlier_step(const ThreadState& thread, const ProducerTable::Entry& entry) noexcept {
   return entry.known && entry.thread == thread.slot && thread.clock_step > 0 && entry.clock < thread.step_clock;
+}
+
+void look_before_write(Frame& frame, const at::Tensor& target) {
+  const c10::TensorImpl& impl = *target.unsafeGetTensorImpl();
+  stats::TensorView view;
+  if (!trace::is_floating(dtype_of(impl)) || !readable(impl) || !view_of(impl, view)) return;
+  frame.input_was_nonfinite = stats::check_nonfinite(view).nonfinite;
+  frame.input_was_finite = !frame.input_was_nonfinite;
 }
 
 void write_recent_calls(Session& session, ThreadState& thread) {

@@ -18,6 +18,8 @@ void absorbed_input(Session& session, ThreadState& thread, const Frame& frame, c
 
 /// Whether what an entry tells of was written by this thread before its running step began.
 [[nodiscard]] bool written_in_earlier_step(const ThreadState& thread, const ProducerTable::Entry& entry) noexcept;
+/// Looks at the target of an in-place op just before the op overwrites it.
+void look_before_write(Frame& frame, const at::Tensor& target);
 
 /// The gradient that arrives at a parameter is non-finite.
 /// Writes the calls that led to the first harmful anomaly of the run: those up to the first non-finite output of this

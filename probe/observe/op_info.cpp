@@ -266,6 +266,30 @@ bool starts_with(string_view text, string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
+Update update_of(const OpInfo& info) {
+  if (!starts_with(info.name, "aten::")) return Update::none;
+  const string_view plain = plain_name(info.name);
+  if (plain == "add") return Update::add;
+  if (plain == "sub") return Update::subtract;
+  if (plain == "mul") return Update::multiply;
+  if (plain == "lerp") return Update::lerp;
+  const bool writes = info.mutates_first && (info.values == Values::computes || info.values == Values::casts);
+  return writes ? Update::other : Update::none;
+}
+
+bool is_tensor(const c10::TypePtr& type) {
+  return type->kind() == c10::TypeKind::TensorType;
+}
+
+/// A list of tensors, or one that may be absent.
+bool holds_tensors(const c10::TypePtr& type) {
+  if (const auto* list = type->castRaw<c10::ListType>()) {
+    return is_tensor(list->getElementType()) || holds_tensors(list->getElementType());
+  }
+  const auto* optional = type->castRaw<c10::OptionalType>();
+  return optional && (is_tensor(optional->getElementType()) || holds_tensors(optional->getElementType()));
+}
+
 OpInfo make(const char* name, const char* overload, std::uint32_t id) {
   OpInfo info;
   info.id = id;
@@ -283,6 +307,8 @@ OpInfo make(const char* name, const char* overload, std::uint32_t id) {
   info.composite = handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   const c10::FunctionSchema& schema = handle->schema();
   bool first = true;
+  bool others = false;
+  int tensors = 0;
   for (const c10::Argument& argument : schema.arguments()) {
     if (argument.name() == "dropout_p") info.dropout_argument = static_cast<int>(info.arguments.size());
     info.arguments.push_back(argument.name());
@@ -292,7 +318,12 @@ OpInfo make(const char* name, const char* overload, std::uint32_t id) {
       info.mutates_first |= first;
     }
     first = false;
+    tensors += is_tensor(argument.type()) ? 1 : 0;
+    others = others || holds_tensors(argument.type()) || argument.name() == "value";
   }
+  info.single_source = tensors == 1 && !others;
+  info.update = update_of(info);
+  info.makes_distribution = info.name == "aten::_softmax";
   return info;
 }
 

@@ -36,6 +36,16 @@ enum class Meaning : std::uint8_t {
   host_read,  ///< item(): a value becomes a number of the program's
 };
 
+/// Arithmetic of which the effect on a tensor that is kept can be looked at.
+enum class Update : std::uint8_t {
+  none,
+  add,
+  subtract,
+  multiply,
+  lerp,
+  other,  ///< writes its first argument in another way
+};
+
 struct OpInfo {
   std::uint32_t id = 0;
   std::string name;
@@ -48,7 +58,10 @@ struct OpInfo {
   bool random = false;                ///< its result depends on a generator
   int dropout_argument = -1;          ///< index of the probability at which it drops; at 0 it draws nothing
   bool has_batch_statistics = false;  ///< batch normalisation: it updates running statistics
-  bool only_first_result = false;     ///< its other results are work space in which infinities are meant
+  bool makes_distribution = false;    ///< a softmax: its rows add up to one
+  bool single_source = false;         ///< takes one tensor, and no number that may stand in its result
+  Update update = Update::none;
+  bool only_first_result = false;  ///< its other results are work space in which infinities are meant
   Values values = Values::computes;
   Meaning meaning = Meaning::plain;
   [[nodiscard]] bool is_range() const noexcept { return !has_schema; }

@@ -23,6 +23,7 @@
 #include "probe/observe/site_resolver.h"
 #include "probe/observe/tensor_access.h"
 #include "probe/observe/ticks.h"
+#include "probe/observe/write_watch.h"
 #include "probe/stats/kernels.h"
 
 namespace ampscope::observe {
@@ -131,7 +132,10 @@ void start_range(Session& session, ThreadState& thread, Frame& frame) {
     frame.phase = trace::Phase::optimizer;
     optimizer_range_begins(session, thread);
     // Python's hook names the optimizer in a moment; a range of C++ has only its parameters to tell.
-    if (!python_connected()) look_at_fresh_gradients(session, thread, trace::none);
+    if (!python_connected()) {
+      look_at_fresh_gradients(session, thread, trace::none);
+      watch_parameters(session, thread, trace::none);
+    }
   } else if (frame.op->meaning == Meaning::data_range) {
     frame.phase = trace::Phase::data;
   } else {
@@ -284,6 +288,8 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
     note_loss_read(session, thread, frame, inputs);
   }
 
+  if (may_watch_write(session, frame, inputs)) watch_write(session, thread, frame, inputs);
+
   if (thread.optimizer_ranges > 0 && frame.op->name.starts_with("aten::_fused_")) {
     note_fused_kernel(thread, frame, inputs);
   }
@@ -315,6 +321,12 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
       const ProducerTable::Entry before = session.producers.find(frame.inputs[0].address);
       frame.input_was_nonfinite = before.nonfinite;
       frame.input_was_finite = before.checked && !before.nonfinite;
+      // Nobody has looked at what it is about to overwrite (data, a selection of several tensors): this is the last
+      // moment.
+      if (values == Values::computes && !before.checked && !before.nonfinite && frame.phase == trace::Phase::forward) {
+        if (const at::Tensor* target = tensor_of(inputs[0])) look_before_write(frame, *target);
+        frame.input_was_external = frame.input_was_nonfinite && (!before.known || before.external);
+      }
       frame.input_was_kept = written_in_earlier_step(thread, before);
     }
   } else if (values == Values::passes || values == Values::views) {
@@ -391,6 +403,8 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
     if (values == Values::passes || (!looked_at && !looked_at_later && frame.input_count > 0)) {
       made.external = !from.known || from.external;
       made.nonfinite = from.nonfinite;
+      // What selects from one tensor, or widens it, leaves finite values finite.
+      made.checked = from.checked && !from.nonfinite && (values == Values::casts || frame.op->single_source);
     }
   }
   if (looked_at_later) look_at_output(session, thread, frame, impl, made);
@@ -468,6 +482,9 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
     if (function.seqNr() >= 0 && c10::GradMode::is_enabled()) {
       session.sequences.put(at::RecordFunction::currentThreadId(), function.seqNr(), frame.site->id);
     }
+  }
+  if (thread.write.function == frame.function || session.full_numerics.load(std::memory_order_relaxed)) {
+    watch_result(session, thread, frame, outputs);
   }
   SiteState& site = *frame.site;
   thread.recent.add(session.step.load(std::memory_order_relaxed), site.id, seen.absmax, seen.nonfinite);
@@ -567,6 +584,7 @@ void on_start(const at::RecordFunction& function) {
   frame.input_was_nonfinite = false;
   frame.input_was_finite = false;
   frame.input_was_kept = false;
+  frame.input_was_external = false;
   frame.variable = nullptr;
   frame.adds_gradient = false;
   frame.optimizer = trace::none;

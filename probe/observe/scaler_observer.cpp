@@ -12,6 +12,7 @@
 #include "probe/observe/python_frames.h"
 #include "probe/observe/site_resolver.h"
 #include "probe/observe/tensor_access.h"
+#include "probe/observe/write_watch.h"
 #include "probe/stats/kernels.h"
 
 namespace ampscope::observe {
@@ -270,10 +271,13 @@ void optimizer_told(Session& session, ThreadState& thread, std::uintptr_t object
   thread.range_class = class_name;
   thread.range_learning_rate = learning_rate;
   thread.range_through_scaler = through_scaler;
-  look_at_fresh_gradients(session, thread, optimizer_of_object(session, object));
+  const std::int64_t optimizer = optimizer_of_object(session, object);
+  look_at_fresh_gradients(session, thread, optimizer);
+  if (learning_rate != 0) watch_parameters(session, thread, optimizer);
 }
 
 void optimizer_range_ends(Session& session, ThreadState& thread, const Frame& frame) {
+  compare_parameters(session, thread, frame, thread.range_fused_skip);
   if (thread.optimizer_ranges > 0) --thread.optimizer_ranges;
   std::string class_name = thread.range_class;
   if (class_name.empty()) {

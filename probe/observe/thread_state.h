@@ -63,6 +63,7 @@ struct Frame {
   bool keeps_inputs = false;
   bool input_was_nonfinite = false;  ///< in-place op: its target was known to be non-finite before
   bool input_was_finite = false;     ///< in-place op: its target had been looked at and was finite
+  bool input_was_external = false;   ///< in-place op: it was non-finite, and nothing that was seen made it so
   bool input_was_kept = false;       ///< in-place op: its target was written in an earlier step
   std::uint8_t input_count = 0;
   std::array<InputRef, max_inputs> inputs;
@@ -76,6 +77,44 @@ struct Frame {
   std::int64_t optimizer = trace::none;
   const c10::TensorImpl* variable = nullptr;  ///< node that accumulates a gradient: of this parameter
   bool adds_gradient = false;                 ///< … and adds it to one that is there
+};
+
+/// An op that changes a kept tensor, between its start and its end: some elements as they were, and what is to change
+/// each.
+struct WatchedWrite {
+  const void* function = nullptr;  ///< of the frame; null when nothing is watched
+  trace::WriteSample sample;
+  std::vector<float> before;
+  std::vector<float> contribution;
+  double weight = 0;   ///< part of the value that the op takes away or replaces: 1 - c of a product, that of lerp
+  double follows = 0;  ///< weight that the new value has in the moving average it completes; 0: it completes none
+};
+
+/// What a watched op left behind: a moving average is made of several.
+struct WatchedResult {
+  const void* address = nullptr;
+  double weight = 0;
+};
+
+/// Parameters of narrow types while their optimizer steps.
+struct WatchedParameters {
+  struct Entry {
+    std::int64_t parameter = trace::none;
+    WeakTensor tensor{at::Tensor().getIntrusivePtr()};
+    std::uint32_t version = 0;
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+  std::uint32_t clock = 0;  ///< of the thread when the step began
+  std::vector<Entry> entries;
+  std::vector<float> before;
+  std::vector<float> gradient;
+};
+
+/// Some elements of a parameter as they were when it was first looked at.
+struct FirstLook {
+  std::int64_t since = 0;
+  std::vector<float> values;
 };
 
 struct ThreadState {
@@ -98,6 +137,12 @@ struct ThreadState {
   record::RecentCalls recent;
   std::vector<trace::NonfiniteEvent> step_events;  ///< of the running step, written if it turns out bad
   std::int64_t step_events_step = 0;
+
+  WatchedWrite write;
+  std::array<WatchedResult, 4> watched_results;
+  std::size_t next_watched_result = 0;
+  WatchedParameters watched_parameters;
+  std::unordered_map<std::int64_t, FirstLook> first_looks;  ///< by parameter
 
   // Backward pass in progress on this thread.
   bool in_backward = false;

@@ -18,7 +18,8 @@ enum class MessageKind : std::uint32_t {
   series,
   step,
   nonfinite_gradient,
-  rounding
+  rounding,
+  write
 };
 
 struct MessageHeader {

@@ -18,6 +18,7 @@
 #include "probe/record/output_path.h"
 #include "probe/record/series.h"
 #include "probe/stats/rounding_error.h"
+#include "probe/record/write_sample.h"
 #include "trace/series.h"
 
 namespace ampscope::record {
@@ -294,6 +295,11 @@ void Recorder::step_finished(FastLane& lane, std::int64_t step, std::int64_t pat
   lane.push(MessageKind::step, parts);
 }
 
+void Recorder::write(FastLane& lane, const trace::WriteSample& sample) noexcept {
+  const std::span<const std::byte> parts[] = {bytes_of(sample)};
+  lane.push(MessageKind::write, parts);
+}
+
 void Recorder::nonfinite_gradient(FastLane& lane, const trace::NonfiniteGradient& row) noexcept {
   const std::span<const std::byte> parts[] = {bytes_of(row)};
   lane.push(MessageKind::nonfinite_gradient, parts);
@@ -483,6 +489,12 @@ void Recorder::handle(MessageKind kind, std::span<const std::byte> payload) {
       if (!fresh) stats::merge(row->second, message);
       break;
     }
+    case MessageKind::write: {
+      const auto sample = take<trace::WriteSample>(payload);
+      const auto [row, is_new] = writes_.try_emplace({sample.step, sample.site, sample.parameter, sample.kind}, sample);
+      if (!is_new) merge(row->second, sample);
+      break;
+    }
   }
 }
 
@@ -530,6 +542,14 @@ void Recorder::write_pending(bool everything) {
               return (windows ? window_of(step).end : step + 1) <= over;
             }));
   add_below(most, writer_, take_finished(rounding_errors_, [&](std::int64_t step) { return step < over; }));
+
+  std::vector<trace::WriteSample> writes;
+  for (auto row = writes_.begin(); row != writes_.end();) {
+    if (!everything && std::get<0>(row->first) >= steps) break;
+    writes.push_back(row->second);
+    row = writes_.erase(row);
+  }
+  writer_.add(std::span<const trace::WriteSample>(writes));
 
   std::vector<trace::SiteTotals> totals;
   written_calls_.resize(static_cast<std::size_t>(known_sites_), 0);

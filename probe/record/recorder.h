@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -55,6 +56,7 @@ class Recorder {
   void step_finished(FastLane& lane, std::int64_t step, std::int64_t pattern) noexcept;
   void nonfinite_gradient(FastLane& lane, const trace::NonfiniteGradient& row) noexcept;
   void rounding(FastLane& lane, const trace::RoundingErrors& row) noexcept;
+  void write(FastLane& lane, const trace::WriteSample& sample) noexcept;
 
   // --- From training threads, rare. ---
   void define(Definition definition) noexcept;
@@ -137,6 +139,8 @@ class Recorder {
   SeriesWindows series_;
   std::map<std::pair<std::int64_t, std::int64_t>, trace::SiteNumerics> numerics_;           ///< by (step, site)
   std::map<std::pair<std::int64_t, std::int64_t>, trace::RoundingErrors> rounding_errors_;  ///< by (step, site)
+  /// By step, site, parameter and kind.
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, trace::WriteKind>, trace::WriteSample> writes_;
   std::vector<trace::ScalerUpdate> scaler_updates_;
   std::vector<trace::NonfiniteGradient> nonfinite_gradients_;
   std::vector<trace::StepRun> step_runs_;

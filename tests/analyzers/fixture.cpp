@@ -130,6 +130,8 @@ class Builder {
       nonfinite(each);
     for (const json& each : list("numerics"))
       numerics(each);
+    for (const json& each : list("writes"))
+      write(each);
     for (const json& each : list("series"))
       series(each);
     for (const json& each : list("hidden"))
@@ -541,6 +543,47 @@ class Builder {
     record.dtype = site.outputs.empty() ? site.compute_dtype : site.outputs.front().dtype;
     record.stats = stats_from_json(each.at("values"));
     trace_.numerics.push_back(std::move(record));
+  }
+
+  void write(const json& each) {
+    static const std::map<std::string, trace::WriteKind> kinds = {
+        {"cast", trace::WriteKind::cast},           {"add", trace::WriteKind::add},
+        {"multiply", trace::WriteKind::multiply},   {"lerp", trace::WriteKind::lerp},
+        {"parameter", trace::WriteKind::parameter}, {"distribution", trace::WriteKind::distribution}};
+    trace::WriteSample record;
+    record.site = site_id(each.at("site").get<std::string>());
+    if (const auto name = each.find("parameter"); name != each.end())
+      record.parameter = parameter_id(name->get<std::string>());
+    if (const auto writer = each.find("writer"); writer != each.end())
+      record.writer = site_id(writer->get<std::string>());
+    record.kind = kinds.at(each.at("kind").get<std::string>());
+    const trace::Site& site = trace_.sites[static_cast<std::size_t>(record.site)];
+    const std::string fallback = trace::dtype_name(site.outputs.empty() ? site.compute_dtype : site.outputs[0].dtype);
+    record.dtype = dtype_of(get<std::string>(each, "dtype", fallback));
+    record.gradient = get<bool>(each, "gradient", false);
+    record.copied = get<bool>(each, "copied", false);
+    record.calls = get<std::int64_t>(each, "calls", 1);
+    record.concerned = record.elements = get<std::int64_t>(each, "concerned", 256);
+    record.changed = get<std::int64_t>(each, "changed", 0);
+    record.idle_calls = get<std::int64_t>(each, "idle_calls", record.changed == 0 ? record.calls : 0);
+    record.moved = get<std::int64_t>(each, "moved", record.changed);
+    record.since = get<std::int64_t>(each, "since", 0);
+    const auto count = static_cast<double>(record.concerned);
+    record.latest_value = get<double>(each, "value", 1);
+    record.latest_contribution = get<double>(each, "contribution", 1);
+    record.value_sum = record.latest_value * count;
+    record.contribution_sum = record.latest_contribution * count;
+    record.outward_sum = record.contribution_sum * get<double>(each, "outward", 1);
+    record.distance_sum = get<double>(each, "distance", 0) * count;
+    record.distinct = get<std::int64_t>(each, "distinct", 0);
+    record.distinct_kept = get<std::int64_t>(each, "distinct_kept", 0);
+    record.whole = get<bool>(each, "whole", false);
+    record.evenly_spaced = get<bool>(each, "evenly_spaced", false);
+    record.largest = get<double>(each, "largest", 0);
+    for (const json& step : each.at("steps")) {
+      record.step = step.get<std::int64_t>();
+      trace_.writes.push_back(record);
+    }
   }
 
   void series(const json& each) {

@@ -68,6 +68,7 @@ int main(int argc, char** argv) {
   column_seed<NonfiniteGradient>(filler);
   column_seed<SiteNumerics>(filler);
   column_seed<RoundingErrors>(filler);
+  column_seed<WriteSample>(filler);
   column_seed<SeriesPoint>(filler);
   return 0;
 }

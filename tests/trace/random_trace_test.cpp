@@ -80,6 +80,9 @@ Trace random_trace(std::uint64_t seed) {
   trace.rounding_errors = random_rows<RoundingErrors>(random);
   for (auto& errors : trace.rounding_errors)
     owned(errors.site);
+  trace.writes = random_rows<WriteSample>(random);
+  for (auto& write : trace.writes)
+    owned(write.site);
   trace.nonfinite_events = random_rows<NonfiniteEvent>(random);
   std::stable_sort(trace.nonfinite_events.begin(), trace.nonfinite_events.end(),
                    [](const auto& a, const auto& b) { return a.order < b.order; });
@@ -169,6 +172,7 @@ TEST(RoundTrip, RandomTraces) {
     EXPECT_TRUE(equal(trace.nonfinite_gradients, expected.nonfinite_gradients));
     EXPECT_TRUE(equal(trace.numerics, expected.numerics));
     EXPECT_TRUE(equal(trace.rounding_errors, expected.rounding_errors));
+    EXPECT_TRUE(equal(trace.writes, expected.writes));
     EXPECT_TRUE(equal(trace.nonfinite_events, expected.nonfinite_events));
     EXPECT_TRUE(equal(trace.flight_records, expected.flight_records));
     EXPECT_TRUE(equal(trace.series, expected.series));

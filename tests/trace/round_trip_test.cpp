@@ -103,6 +103,7 @@ TEST(RoundTrip, EveryFieldOfRecordsInColumns) {
   std::vector<NonfiniteGradient> nonfinite;
   std::vector<SiteNumerics> numerics;
   std::vector<RoundingErrors> errors;
+  std::vector<WriteSample> writes;
   std::vector<SeriesPoint> series;
   for (int i = 0; i < 3; ++i) {
     totals.push_back(every_field<SiteTotals>(filler));
@@ -114,6 +115,7 @@ TEST(RoundTrip, EveryFieldOfRecordsInColumns) {
     nonfinite.push_back(every_field<NonfiniteGradient>(filler));
     numerics.push_back(every_field<SiteNumerics>(filler));
     errors.push_back(every_field<RoundingErrors>(filler));
+    writes.push_back(every_field<WriteSample>(filler));
     series.push_back(every_field<SeriesPoint>(filler));
   }
   const Trace trace = through_file([&](Writer& writer) {
@@ -124,6 +126,7 @@ TEST(RoundTrip, EveryFieldOfRecordsInColumns) {
     writer.add(rows(nonfinite));
     writer.add(rows(numerics));
     writer.add(rows(errors));
+    writer.add(rows(writes));
     writer.add(rows(series));
   });
   ASSERT_EQ(trace.totals.size(), trace.sites.size());
@@ -135,6 +138,7 @@ TEST(RoundTrip, EveryFieldOfRecordsInColumns) {
   EXPECT_TRUE(equal(trace.nonfinite_gradients, nonfinite));
   EXPECT_TRUE(equal(trace.numerics, numerics));
   EXPECT_TRUE(equal(trace.rounding_errors, errors));
+  EXPECT_TRUE(equal(trace.writes, writes));
   EXPECT_TRUE(equal(trace.series, series));
 }
 
