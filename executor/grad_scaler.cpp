@@ -18,6 +18,46 @@ namespace {
 
 using Kind = GradScalerError::Kind;
 
+/// The name of a refusal in its range; nullptr for what is wrong with a setting and not with a call.
+const char* refusal_range(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::closure:
+      return "GradScaler.refused#closure";
+    case Kind::not_scaled:
+      return "GradScaler.refused#not_scaled";
+    case Kind::already_unscaled:
+      return "GradScaler.refused#already_unscaled";
+    case Kind::unscale_after_step:
+      return "GradScaler.refused#unscale_after_step";
+    case Kind::already_stepped:
+      return "GradScaler.refused#already_stepped";
+    case Kind::fp16_gradients:
+      return "GradScaler.refused#fp16_gradients";
+    case Kind::no_gradients:
+      return "GradScaler.refused#no_gradients";
+    case Kind::nothing_checked:
+      return "GradScaler.refused#nothing_checked";
+    default:
+      return nullptr;
+  }
+}
+
+/// An empty range tells observers what an exception does not: why the scaler would not go on, and about the optimizer
+/// of which parameter.
+[[noreturn]] void refuse(Kind kind, const std::string& what, torch::optim::Optimizer* optimizer = nullptr) {
+  if (const char* const name = refusal_range(kind)) {
+    at::RecordFunction range(at::RecordScope::USER_SCOPE);
+    std::vector<c10::IValue> inputs;
+    if (range.isActive() && optimizer != nullptr) {
+      for (const auto& group : optimizer->param_groups()) {
+        if (inputs.empty() && !group.params().empty()) inputs.emplace_back(group.params().front());
+      }
+    }
+    range.before(name, c10::ArrayRef<const c10::IValue>(inputs.data(), inputs.size()));
+  }
+  throw GradScalerError(kind, what);
+}
+
 /// Copies of one tensor on other devices, made when first asked for.
 class Replicas {
  public:
@@ -89,15 +129,16 @@ GradScaler::OptimizerState& GradScaler::state_of(const torch::optim::Optimizer& 
 }
 
 void GradScaler::make_tensors(c10::Device device) {
+  RECORD_USER_SCOPE("GradScaler.make_scale");
   scale_ = at::full({}, options_.init_scale, at::TensorOptions(device).dtype(at::kFloat));
   growth_tracker_ = at::full({}, init_growth_tracker_, at::TensorOptions(device).dtype(at::kInt));
 }
 
 void GradScaler::require_scale(const char* call) const {
   if (scale_.defined()) return;
-  throw GradScalerError(Kind::not_scaled, std::string(call) +
-                                              "() was called before any scale(): the loss of this iteration was "
-                                              "probably not passed through scaler.scale(loss).");
+  refuse(Kind::not_scaled, std::string(call) +
+                               "() was called before any scale(): the loss of this iteration was "
+                               "probably not passed through scaler.scale(loss).");
 }
 
 at::Tensor GradScaler::scale(const at::Tensor& output) {
@@ -133,10 +174,11 @@ GradScaler::FoundInf GradScaler::unscale_gradients(torch::optim::Optimizer& opti
       const at::Tensor& gradient = parameter.grad();
       if (!gradient.defined()) continue;
       if (gradient.scalar_type() == at::kHalf) {
-        throw GradScalerError(Kind::fp16_gradients,
-                              "A parameter of " + class_name(optimizer) +
-                                  " has its gradient in fp16, where unscaled values may not fit. Keep trainable "
-                                  "parameters in fp32; autocast casts them where it helps.");
+        refuse(Kind::fp16_gradients,
+               "A parameter of " + class_name(optimizer) +
+                   " has its gradient in fp16, where unscaled values may not fit. Keep trainable "
+                   "parameters in fp32; autocast casts them where it helps.",
+               &optimizer);
       }
       add_to_group(groups, values_to_unscale(parameter));
     }
@@ -160,15 +202,17 @@ void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
   require_scale("unscale_");
   OptimizerState& state = state_of(optimizer);
   if (state.stage == Stage::unscaled) {
-    throw GradScalerError(Kind::already_unscaled, "unscale_() was called twice for the same optimizer (" +
-                                                      class_name(optimizer) +
-                                                      ") without update() between: the gradients would be divided by "
-                                                      "the scale twice.");
+    refuse(Kind::already_unscaled,
+           "unscale_() was called twice for the same optimizer (" + class_name(optimizer) +
+               ") without update() between: the gradients would be divided by "
+               "the scale twice.",
+           &optimizer);
   }
   if (state.stage == Stage::stepped) {
-    throw GradScalerError(Kind::unscale_after_step, "unscale_() was called after step() of the same optimizer (" +
-                                                        class_name(optimizer) +
-                                                        "). Call it between backward and step.");
+    refuse(Kind::unscale_after_step,
+           "unscale_() was called after step() of the same optimizer (" + class_name(optimizer) +
+               "). Call it between backward and step.",
+           &optimizer);
   }
   state.found_inf = unscale_gradients(optimizer);
   state.stage = Stage::unscaled;
@@ -178,19 +222,23 @@ StepResult GradScaler::step(torch::optim::Optimizer& optimizer, const Closure& c
   if (!options_.enabled) return {.skipped = false, .value = optimizer_step(optimizer, closure)};
   RECORD_USER_SCOPE("GradScaler.step");
   if (closure) {
-    throw GradScalerError(Kind::closure,
-                          "step() takes no closure while scaling is enabled: gradients made inside the closure could "
-                          "not be unscaled and checked.");
+    refuse(Kind::closure,
+           "step() takes no closure while scaling is enabled: gradients made inside the closure could "
+           "not be unscaled and checked.",
+           &optimizer);
   }
   require_scale("step");
   if (state_of(optimizer).stage == Stage::stepped) {
-    throw GradScalerError(Kind::already_stepped, "step() was called twice for the same optimizer (" +
-                                                     class_name(optimizer) + ") without update() between.");
+    refuse(Kind::already_stepped,
+           "step() was called twice for the same optimizer (" + class_name(optimizer) + ") without update() between.",
+           &optimizer);
   }
   if (state_of(optimizer).stage == Stage::ready) unscale_(optimizer);
   if (state_of(optimizer).found_inf.empty()) {
-    throw GradScalerError(Kind::no_gradients, "step() found no gradient in " + class_name(optimizer) +
-                                                  ": none of its parameters took part in the backward pass.");
+    refuse(Kind::no_gradients,
+           "step() found no gradient in " + class_name(optimizer) +
+               ": none of its parameters took part in the backward pass.",
+           &optimizer);
   }
 
   double found_inf = 0.0;
@@ -218,9 +266,9 @@ void GradScaler::update() {
     }
   }
   if (!found_inf.defined()) {
-    throw GradScalerError(Kind::nothing_checked,
-                          "update() was called, but no gradients were checked since the last one: call step() or "
-                          "unscale_() of at least one optimizer first.");
+    refuse(Kind::nothing_checked,
+           "update() was called, but no gradients were checked since the last one: call step() or "
+           "unscale_() of at least one optimizer first.");
   }
   at::_amp_update_scale_(scale_, growth_tracker_, found_inf, options_.growth_factor, options_.backoff_factor,
                          options_.growth_interval);
@@ -277,6 +325,7 @@ void GradScaler::load_state_dict(const std::optional<GradScalerState>& state) {
     throw GradScalerError(Kind::empty_state,
                           "The state to load is empty: it was probably saved by a disabled gradient scaler.");
   }
+  RECORD_USER_SCOPE("GradScaler.load_state_dict");
   options_.init_scale = state->scale;
   options_.growth_factor = state->growth_factor;
   options_.backoff_factor = state->backoff_factor;

@@ -541,6 +541,7 @@ template bool decode_record(std::string_view, DecodeContext&, StepPattern&);
 template bool decode_record(std::string_view, DecodeContext&, NonfiniteEvent&);
 template bool decode_record(std::string_view, DecodeContext&, FlightRecord&);
 template bool decode_record(std::string_view, DecodeContext&, HiddenRegion&);
+template bool decode_record(std::string_view, DecodeContext&, RoundTrip&);
 template bool decode_record(std::string_view, DecodeContext&, RecorderStatus&);
 template bool decode_record(std::string_view, DecodeContext&, RunEnd&);
 template bool decode_record(std::string_view, DecodeContext&, ExitStatus&);

@@ -378,6 +378,7 @@ template void encode_record(std::string&, const StepPattern&);
 template void encode_record(std::string&, const NonfiniteEvent&);
 template void encode_record(std::string&, const FlightRecord&);
 template void encode_record(std::string&, const HiddenRegion&);
+template void encode_record(std::string&, const RoundTrip&);
 template void encode_record(std::string&, const RecorderStatus&);
 template void encode_record(std::string&, const RunEnd&);
 template void encode_record(std::string&, const ExitStatus&);

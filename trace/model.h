@@ -175,7 +175,7 @@ enum class EventKind : std::uint8_t {
   scaler_update,    ///< object = scaler
   schedule_step,    ///< a learning-rate schedule advanced; object = schedule
   parameter_write,  ///< parameters were changed in place by no optimizer that is known (update by hand, EMA swap)
-  scale_read,       ///< the program read the scale (get_scale); object = scaler
+  scale_read,       ///< the program read the scale (get_scale); object = scaler; see by_inverse_scale
   loss_read,        ///< a loss that is multiplied by the scale was read outside backward; site says by what
   refusal,          ///< the scaler threw; flags say why, object = optimizer where it is of one
 };
@@ -196,10 +196,13 @@ inline constexpr std::uint32_t stale_nonfinite = 1U << 11;      ///< backward: .
 inline constexpr std::uint32_t added = 1U << 12;  ///< backward: it added to gradients that were there; see `added`
 inline constexpr std::uint32_t given_gradient = 1U << 13;    ///< backward: began with a gradient that the program gave
 inline constexpr std::uint32_t inside_step = 1U << 14;       ///< backward: run by an optimizer's step, as its closure
-inline constexpr std::uint32_t by_inverse_scale = 1U << 15;  ///< read, write: multiplied by 1 / scale by the program
+inline constexpr std::uint32_t by_inverse_scale = 1U << 15;  ///< read, write: multiplied by 1 / scale by the program;
+                                                             ///< scale_read: it multiplies or divides by what it read
 inline constexpr std::uint32_t replaced = 1U << 16;  ///< unscale: of gradients that no backward pass made as they are
 inline constexpr std::uint32_t fresh_nonfinite = 1U << 17;  ///< backward: its own gradients were non-finite
 inline constexpr std::uint32_t to_number = 1U << 18;        ///< loss_read: by item() or the like
+inline constexpr std::uint32_t other_divisor = 1U << 19;    ///< backward: since the last one, a loss was divided by
+                                                            ///< another number than before at that place
 // refusal: what the scaler said.
 inline constexpr std::uint32_t unscaled_twice = 1U << 20;     ///< unscale_ had been called since the last update
 inline constexpr std::uint32_t stepped_twice = 1U << 21;      ///< step had been called since the last update
@@ -435,6 +438,20 @@ struct HiddenRegion {
   std::int64_t calls = 0;
   std::int64_t time_ns = 0;
   std::int64_t first_step = 0;
+};
+
+/// A tensor that the program keeps was cast to a 16-bit type and the result put back in its place. Few are kept.
+struct RoundTrip {
+  std::int64_t step = 0;
+  std::int64_t down = none;       ///< site of the cast to 16 bits
+  std::int64_t up = none;         ///< site that put the values back
+  std::int64_t parameter = none;  ///< the parameter it is, where it is one
+  std::int64_t elements = 0;
+  // Of the elements that were looked at when they were cast down.
+  std::int64_t compared = 0;    ///< 0: they could not be looked at, or enough had been
+  std::int64_t changed = 0;     ///< not the same after the cast; a NaN stays a NaN
+  std::int64_t overflowed = 0;  ///< finite before, infinite after
+  std::int64_t vanished = 0;    ///< not zero before, zero after
 };
 
 /// State of the recorder itself. Later records replace earlier ones.

@@ -152,6 +152,11 @@ std::uint64_t resolve_references(Trace& trace, Budget& memory) {
     for (auto& call : record.calls)
       resolve.site(call.site);
   }
+  for (auto& trip : trace.round_trips) {
+    resolve.site(trip.down);
+    resolve.site(trip.up);
+    resolve.parameter(trip.parameter);
+  }
   for (auto& point : trace.series) {
     if (point.name == "lr") resolve.optimizer(point.object);
   }

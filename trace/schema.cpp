@@ -50,8 +50,8 @@ constexpr bool complete() {
 
 static_assert(complete<SourceLine, TensorType, TensorStats, RunInfo, Site, SiteTotals, Parameter, Optimizer, Scaler,
                        ProtocolEvent, StepPattern, StepRun, Schedule, GradientWindow, NonfiniteGradient, SiteNumerics,
-                       RoundingErrors, WriteSample, WitnessTensor, Replay, NonfiniteEvent, RecentCall, FlightRecord, SeriesPoint,
-                       HiddenRegion, RecorderStatus, RunEnd, ExitStatus>(),
+                       RoundingErrors, WriteSample, WitnessTensor, Replay, NonfiniteEvent, RecentCall, FlightRecord,
+                       SeriesPoint, HiddenRegion, RoundTrip, RecorderStatus, RunEnd, ExitStatus>(),
               "a member of trace/model.h has no line in its table in trace/schema.h");
 static_assert(member_count<ScalerUpdate>() + 1 == field_count<ScalerRun>());
 

@@ -540,6 +540,23 @@ struct Fields<HiddenRegion> : Known {
 };
 
 template <>
+struct Fields<RoundTrip> : Known {
+  static constexpr std::string_view kind = "round_trip";
+  template <class V>
+  static constexpr void visit(V& v) {
+    v("step", &RoundTrip::step, Range::position);
+    v("down", &RoundTrip::down, Range::id);
+    v("up", &RoundTrip::up, Range::id);
+    v("parameter", &RoundTrip::parameter, Range::id);
+    v("elements", &RoundTrip::elements, Range::count);
+    v("compared", &RoundTrip::compared, Range::count);
+    v("changed", &RoundTrip::changed, Range::count);
+    v("overflowed", &RoundTrip::overflowed, Range::count);
+    v("vanished", &RoundTrip::vanished, Range::count);
+  }
+};
+
+template <>
 struct Fields<RecorderStatus> : Known {
   static constexpr std::string_view kind = "status";
   template <class V>

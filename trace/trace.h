@@ -55,6 +55,7 @@ struct Trace {
   std::vector<FlightRecord> flight_records;
   std::vector<SeriesPoint> series;
   std::vector<HiddenRegion> hidden_regions;
+  std::vector<RoundTrip> round_trips;
   RecorderStatus status;
   std::optional<RunEnd> end;
   std::optional<ExitStatus> exit;

@@ -122,7 +122,7 @@ bool TraceBuilder::add_hidden_region(std::string_view fields, DecodeContext& con
 
 TraceBuilder::Handler TraceBuilder::handler(std::string_view kind) noexcept {
   using schema::Fields;
-  static constexpr std::array<std::pair<std::string_view, Handler>, 22> handlers = {{
+  static constexpr std::array<std::pair<std::string_view, Handler>, 23> handlers = {{
       {Fields<RunInfo>::kind, &TraceBuilder::replace<&Trace::run>},
       {Fields<Site>::kind, &TraceBuilder::place<&Trace::sites>},
       {Fields<SiteTotals>::kind, &TraceBuilder::add_totals},
@@ -142,6 +142,7 @@ TraceBuilder::Handler TraceBuilder::handler(std::string_view kind) noexcept {
       {Fields<FlightRecord>::kind, &TraceBuilder::append<&Trace::flight_records>},
       {Fields<SeriesPoint>::kind, &TraceBuilder::append_rows<&Trace::series>},
       {Fields<HiddenRegion>::kind, &TraceBuilder::add_hidden_region},
+      {Fields<RoundTrip>::kind, &TraceBuilder::append<&Trace::round_trips>},
       {Fields<RecorderStatus>::kind, &TraceBuilder::replace<&Trace::status>},
       {Fields<RunEnd>::kind, &TraceBuilder::replace<&Trace::end>},
       {Fields<ExitStatus>::kind, &TraceBuilder::replace<&Trace::exit>},

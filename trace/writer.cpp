@@ -248,6 +248,9 @@ void Writer::add(const FlightRecord& record) noexcept {
 void Writer::add(const HiddenRegion& record) noexcept {
   if (impl_) impl_->add_record(record);
 }
+void Writer::add(const RoundTrip& record) noexcept {
+  if (impl_) impl_->add_record(record);
+}
 void Writer::add(const RecorderStatus& record) noexcept {
   if (impl_) impl_->add_record(record);
 }

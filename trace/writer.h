@@ -41,6 +41,7 @@ class Writer {
   void add(const NonfiniteEvent& record) noexcept;
   void add(const FlightRecord& record) noexcept;
   void add(const HiddenRegion& record) noexcept;
+  void add(const RoundTrip& record) noexcept;
   void add(const RecorderStatus& record) noexcept;
   void add(const RunEnd& record) noexcept;
   void add(const ExitStatus& record) noexcept;

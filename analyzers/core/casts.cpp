@@ -92,6 +92,15 @@ const Site* maker_of(const TraceView& view, std::int64_t producer) {
   return made;
 }
 
+bool is_weight(const TraceView& view, const trace::TensorType& tensor) {
+  if (tensor.parameter != trace::none) return true;
+  if (!tensor.requires_grad) return false;
+  const Site* const made = maker_of(view, tensor.producer);
+  if (made == nullptr || !made->grad_enabled) return true;
+  return std::none_of(made->outputs.begin(), made->outputs.end(),
+                      [](const trace::TensorType& output) { return output.requires_grad; });
+}
+
 std::string tensor_words(const trace::TensorType& tensor) {
   return fmt::format("{} [{}]", trace::short_dtype_name(tensor.dtype), fmt::join(tensor.shape, ", "));
 }

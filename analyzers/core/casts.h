@@ -27,6 +27,10 @@ namespace ampscope::analyzers {
 /// The outermost operator that made a tensor, through operators that only move values; null when none is known.
 [[nodiscard]] const trace::Site* maker_of(const TraceView& view, std::int64_t producer);
 
+/// Whether a tensor is a weight: a parameter that is known, or (before its first gradient) a tensor that requires a
+/// gradient although what made it does not compute one.
+[[nodiscard]] bool is_weight(const TraceView& view, const trace::TensorType& tensor);
+
 /// "fp16 [64, 128]".
 [[nodiscard]] std::string tensor_words(const trace::TensorType& tensor);
 

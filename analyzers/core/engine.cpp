@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzers/core/exchange.h"
 #include "analyzers/core/link.h"
 #include "analyzers/core/registry.h"
 #include "analyzers/core/rule_context.h"
@@ -139,6 +140,7 @@ class Evaluation {
   }
 
   void explain(std::size_t process, const Origin& origin) {
+    if (rules_.empty() || brought_by_exchange(context(*rules_.front(), process), origin)) return;
     const Rule* best = nullptr;
     Claim claim = Claim::none;
     for (const Rule* rule : rules_) {

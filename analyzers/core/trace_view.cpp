@@ -365,12 +365,12 @@ void TraceView::index_outcomes() {
   }
   for (const trace::StepRun& run : trace_->step_runs) {
     bool flagged = false;
-    bool steps = false;
-    bool rewritten = false;  // gradients were changed between: what was non-finite may have been put right
+    std::set<std::int64_t> stepped;  // optimizers
+    bool rewritten = false;          // gradients were changed between: what was non-finite may have been put right
     for (const trace::ProtocolEvent& event : pattern_events(run)) {
       rewritten = rewritten || event.kind == EventKind::gradient_write || event.kind == EventKind::gradient_clear;
       if (event.kind != EventKind::optimizer_step) continue;
-      steps = true;
+      stepped.insert(event.object);
       flagged = flagged || (event.flags & trace::event_flag::nonfinite_gradients) != 0;
     }
     if (flagged) {
@@ -378,11 +378,21 @@ void TraceView::index_outcomes() {
         if (!skipped(step)) outcomes_[step].applied_nonfinite = true;
       }
     }
-    if (!steps) continue;
+    if (stepped.empty()) continue;
+    // Of several optimizers one may step while another is yet to come, or is kept from it.
+    const auto applies = [&](const trace::NonfiniteGradient* gradient) {
+      const trace::Parameter* const owned = parameter(gradient->parameter);
+      const std::int64_t owner = owned != nullptr ? owned->optimizer : trace::none;
+      return owner == trace::none || stepped.contains(owner) || stepped.contains(trace::none);
+    };
     for (auto it = outcomes_.lower_bound(run.first_step);
          it != outcomes_.end() && it->first < run.first_step + run.count; ++it) {
       it->second.stepped = true;
-      if (it->second.gradients_nonfinite && !rewritten && !it->second.skipped) it->second.applied_nonfinite = true;
+      if (!it->second.gradients_nonfinite || rewritten || it->second.skipped) continue;
+      const auto gradients = nonfinite_gradients(it->first);
+      if (gradients.empty() || std::any_of(gradients.begin(), gradients.end(), applies)) {
+        it->second.applied_nonfinite = true;
+      }
     }
   }
 }

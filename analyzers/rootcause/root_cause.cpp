@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "analyzers/core/exchange.h"
 #include "analyzers/rootcause/chain.h"
 #include "analyzers/rootcause/intent.h"
 
@@ -400,6 +401,10 @@ std::optional<Origin> origin_in(Ancestry& ancestry, std::span<const SkipAnalysis
   if (partner != nullptr && birth->event->kind == OriginKind::propagator) {
     const Candidate* const first = first_among(all, ancestry.of(partner->site->id));
     return make_origin(view, *first, step, all.size());
+  }
+  // Brought by another process, which skips as this one does.
+  if (is_collective(*view.outermost_op(birth->site->id)) && outcome.skipped && by_design(scalers, step)) {
+    return std::nullopt;
   }
   // The scale's own overflow: harmless one by one, and where it does not end the scale itself is what to talk about.
   if (outcome.skipped && depends_on_scale(*birth)) return std::nullopt;

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
+#include "analyzers/core/gradient_loss.h"
 #include "trace/series.h"
 
 namespace ampscope::analyzers {
@@ -116,7 +118,18 @@ void interpolate(std::vector<StepLimit>& limits, const std::vector<bool>& known)
   }
 }
 
+/// Parameters whose gradients were flushed as a whole, as far as their neighbours tell.
+std::set<std::int64_t> flushed_entirely(const TraceView& view) {
+  constexpr double notable = 0.05;
+  std::set<std::int64_t> result;
+  for (const ParameterLoss& loss : measure_gradient_loss(view, notable).parameters) {
+    if (loss.all_zero) result.insert(loss.parameter);
+  }
+  return result;
+}
+
 std::vector<FlushSlice> make_slices(const TraceView& view) {
+  const std::set<std::int64_t> entirely = flushed_entirely(view);
   std::map<std::int64_t, std::vector<const GradientWindow*>> by_step;
   std::size_t windows = 0;
   for (const GradientWindow& window : view.trace().gradients) {
@@ -137,11 +150,12 @@ std::vector<FlushSlice> make_slices(const TraceView& view) {
     for (const GradientWindow* window : list) {
       slice.last_step = std::max(slice.last_step, window->last_step);
       slice.elements += static_cast<double>(window->stats.count);
-      if (window->stats.exponents.empty()) continue;
+      const bool zeros = window->stats.exponents.empty();
+      if (zeros && (window->stats.nonfinite() != 0 || !entirely.contains(window->parameter))) continue;
       const double scale = window->scale_max > 0 && std::isfinite(window->scale_max) ? window->scale_max : 1;
       const int recorded = static_cast<int>(std::lround(std::log2(scale)));
       const int smallest = trace::float_limits(DType::float16).smallest_subnormal - recorded;
-      ParameterFlush parameter{window, FlushEstimate(window->stats, smallest), recorded};
+      ParameterFlush parameter{window, FlushEstimate(window->stats, smallest), recorded, zeros};
       for (std::size_t i = 0; i < FlushSlice::scales; ++i)
         slice.share[i] += parameter.lost(FlushSlice::lowest_log2 + static_cast<int>(i));
       slice.parameters.push_back(std::move(parameter));
@@ -156,6 +170,8 @@ std::vector<FlushSlice> make_slices(const TraceView& view) {
 }  // namespace
 
 double ParameterFlush::lost(int log2_scale) const {
+  // Nothing tells how far below the edge they lie: at a scale that is notably larger they may be back.
+  if (all_zero) return log2_scale <= recorded_log2 + 1 ? static_cast<double>(window->stats.count) : 0;
   if (log2_scale >= recorded_log2) return estimate.lost_if_raised(log2_scale - recorded_log2);
   // Half of the smallest subnormal rounds to zero, what is larger does not.
   constexpr int rounds_to_zero = -25;

@@ -32,6 +32,7 @@ struct ParameterFlush {
   const trace::GradientWindow* window = nullptr;
   FlushEstimate estimate;
   int recorded_log2 = 0;  ///< loss scale at which they were recorded
+  bool all_zero = false;  ///< not one element got through, while others were seen to be flushed
   /// Elements that are zero at 2^`log2_scale` and are not in exact arithmetic.
   [[nodiscard]] double lost(int log2_scale) const;
   /// Elements that are infinite at 2^`log2_scale`.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -39,13 +40,55 @@ double measure(const ScaleModel& model, const ScalerSettings& settings) {
   return predict(model, settings).whole.lost();
 }
 
+/// The smallest limit of the updates that a scale could have kept; infinite without one.
+double tightest(const ScaleModel& model) {
+  double limit = std::numeric_limits<double>::infinity();
+  for (const StepLimit& at : model.limits) {
+    if (!at.forced) limit = std::min(limit, at.scale);
+  }
+  return limit;
+}
+
+bool gradients_known(const ScaleModel& model) {
+  return std::any_of(model.slices.begin(), model.slices.end(), [](const FlushSlice& slice) {
+    return !slice.parameters.empty() ||
+           std::any_of(slice.share.begin(), slice.share.end(), [](double share) { return share > 0; });
+  });
+}
+
+/// Settings can be chosen when a step was taken, and its gradients or the largest value of its backward pass are known.
+bool can_choose(const ScaleModel& model) {
+  const bool taken = std::any_of(model.limits.begin(), model.limits.end(), [](const auto& at) { return !at.skipped; });
+  return taken && (gradients_known(model) || std::isfinite(tightest(model)));
+}
+
+/// Without gradients nothing tells what a smaller scale flushes to zero. So that none is proposed that nothing speaks
+/// for, what lies far below the limit counts as lost.
+ScaleModel guarded(const ScaleModel& model) {
+  constexpr double far_below = 16;
+  if (gradients_known(model) || model.limits.empty()) return model;
+  ScaleModel result = model;
+  FlushSlice slice;
+  slice.first_step = model.limits.front().step;
+  slice.last_step = model.limits.back().step;
+  slice.elements = 1;
+  for (std::size_t i = 0; i < FlushSlice::scales; ++i) {
+    const double scale = std::exp2(FlushSlice::lowest_log2 + static_cast<int>(i));
+    slice.share[i] = scale < tightest(model) / far_below ? 1 : 0;
+  }
+  result.slices = {slice};
+  return result;
+}
+
 /// The init_scale that loses least. Where several do, half of the largest, as far from overflowing as the scaler itself
 /// stays after a skip; and today's if it is one of them.
 double best_init(const ScaleModel& model, const ScalerSettings& today) {
   std::vector<std::pair<double, double>> tried;  // measure, scale
   double best = measure(model, today);
   tried.emplace_back(best, today.init_scale);
-  for (int power = -8; power <= 40; ++power) {
+  // Where nothing was seen to come near the limit, a start far beyond the usual ones has nothing to show for itself.
+  const int highest = std::isfinite(tightest(model)) ? 40 : 24;
+  for (int power = -8; power <= highest; ++power) {
     ScalerSettings settings = today;
     settings.init_scale = std::exp2(power);
     tried.emplace_back(measure(model, settings), settings.init_scale);
@@ -123,6 +166,7 @@ std::optional<NoScaleFits> no_scale_fits(const ScaleModel& model) {
   double lost = 0;
   std::vector<double> largest;
   std::map<std::int64_t, std::array<double, 3>> by_parameter;  // elements, lost, overflowed
+  std::set<std::int64_t> zero_parameters;
   double range = 0;
   std::size_t update = 0;
   for (const FlushSlice& slice : model.slices) {
@@ -144,7 +188,11 @@ std::optional<NoScaleFits> no_scale_fits(const ScaleModel& model) {
       auto& sum = by_parameter[parameter.window->parameter];
       sum[0] += static_cast<double>(parameter.window->stats.count);
       sum[1] += parameter.lost(power);
-      smallest = std::min(smallest, parameter.window->stats.exponents.first);
+      if (parameter.all_zero) {
+        zero_parameters.insert(parameter.window->parameter);
+      } else {
+        smallest = std::min(smallest, parameter.window->stats.exponents.first);
+      }
     }
     if (smallest < std::numeric_limits<int>::max()) range = std::max(range, 16 - power - static_cast<double>(smallest));
   }
@@ -153,6 +201,7 @@ std::optional<NoScaleFits> no_scale_fits(const ScaleModel& model) {
   result.share_of_steps = bad_steps / steps;
   result.lost = lost / bad_steps;
   result.range = range;
+  result.all_zero = static_cast<std::int64_t>(zero_parameters.size());
   std::nth_element(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(largest.size() / 2), largest.end());
   result.largest_scale = largest[largest.size() / 2];
   for (const auto& [parameter, sum] : by_parameter) {
@@ -162,15 +211,6 @@ std::optional<NoScaleFits> no_scale_fits(const ScaleModel& model) {
                    [](const auto& a, const auto& b) { return a.flushed > b.flushed; });
   if (result.parameters.size() > 5) result.parameters.resize(5);
   return result;
-}
-
-/// The smallest limit of the updates that a scale could have kept; infinite without one.
-double tightest(const ScaleModel& model) {
-  double limit = std::numeric_limits<double>::infinity();
-  for (const StepLimit& at : model.limits) {
-    if (!at.forced) limit = std::min(limit, at.scale);
-  }
-  return limit;
 }
 
 std::string what_changes(const ScaleModel& model, const ScalerSettings& from, const ScalerSettings& to) {
@@ -190,6 +230,15 @@ std::string what_changes(const ScaleModel& model, const ScalerSettings& from, co
 void explain(const ScaleModel& model, Tuning& tuning) {
   const ScalerSettings& today = tuning.today;
   const ScalerSettings& to = tuning.recommended;
+  if (!can_choose(model)) {
+    const char* const reason = "kept: no gradient that fp16 can hold was recorded, so there is nothing to choose it by";
+    tuning.choices = {{"init_scale", today.init_scale, to.init_scale, reason},
+                      {"growth_factor", today.growth_factor, to.growth_factor, reason},
+                      {"backoff_factor", today.backoff_factor, to.backoff_factor, reason},
+                      {"growth_interval", static_cast<double>(today.growth_interval),
+                       static_cast<double>(to.growth_interval), reason}};
+    return;
+  }
   const double limit = tightest(model);
   {
     ScalerSettings without = to;
@@ -260,7 +309,11 @@ Tuning tune(const ScaleModel& model, const ScalerSettings& today) {
   tuning.no_scale_fits = no_scale_fits(model);
   const WhatIfOptions compare{.kept_back_from = tuning.kept_back_from};
   const Prediction now = predict(model, today, compare);
-  const ScalerSettings found = search(first_part(model, tuning.kept_back_from), today);
+  tuning.can_choose = can_choose(model);
+  // Where no scale fits, settings that skip less only flush more.
+  const ScalerSettings found = tuning.can_choose && !tuning.no_scale_fits
+                                   ? search(first_part(guarded(model), tuning.kept_back_from), today)
+                                   : today;
   // Where what was found does not hold to the end, the start alone may.
   ScalerSettings start = today;
   start.init_scale = found.init_scale;
@@ -288,6 +341,8 @@ std::optional<Tuning> tune(const TraceView& view, std::int64_t scaler) {
 }
 
 std::string summary(const Tuning& tuning) {
+  if (!tuning.can_choose) return "no gradient that fp16 can hold was recorded to choose settings by";
+  if (tuning.no_scale_fits) return "no loss scale fits, so no settings help";
   const double before = tuning.predicted_today.whole.lost();
   const double after = tuning.predicted_recommended.whole.lost();
   if (!tuning.changed)

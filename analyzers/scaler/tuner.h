@@ -29,6 +29,7 @@ struct NoScaleFits {
   double share_of_steps = 0;  ///< in which no scale fits
   double largest_scale = 0;   ///< median of the largest power of two that overflows nothing in these steps
   double lost = 0;            ///< mean share flushed to zero at it, in these steps
+  std::int64_t all_zero = 0;  ///< parameters of which not one gradient element is kept
   double range = 0;           ///< powers of two from the smallest notable gradients to the largest value; 0: not known
   std::vector<PredictedParameter> parameters;  ///< that lose most at it, worst first, few
 };
@@ -44,7 +45,8 @@ struct Tuning {
   std::size_t kept_back_from = 0;  ///< index of the first update that took no part in the choice
   std::vector<SettingChoice> choices;
   std::optional<NoScaleFits> no_scale_fits;
-  double measured = 0;  ///< share of the updates whose limit was seen in that very step
+  double measured = 0;     ///< share of the updates whose limit was seen in that very step
+  bool can_choose = true;  ///< false: too little was recorded to choose settings by, so today's are kept
 };
 
 [[nodiscard]] Tuning tune(const ScaleModel& model, const ScalerSettings& today);

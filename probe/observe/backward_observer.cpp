@@ -4,6 +4,7 @@
 
 #include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
@@ -25,6 +26,14 @@ bool is_nonfinite(const at::Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   stats::TensorView view;
   return readable(impl) && view_of(impl, view) && stats::check_nonfinite(view).nonfinite;
+}
+
+/// Whether a compiler follows the program here: it runs backward formulas on tensors without values, in whatever state
+/// autocast has where the compiled function is called for the first time.
+bool is_traced() {
+  using Modes = c10::impl::TorchDispatchModeTLS;
+  using Key = c10::impl::TorchDispatchModeKey;
+  return Modes::any_modes_set() && (Modes::get_mode(Key::PROXY).has_value() || Modes::get_mode(Key::FAKE).has_value());
 }
 
 void start_accumulate(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
@@ -58,6 +67,10 @@ void start_accumulate(Session& session, ThreadState& thread, Frame& frame, const
 }  // namespace
 
 void start_node(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
+  if (is_traced()) {
+    frame.kind = FrameKind::ignored;
+    return;
+  }
   frame.kind = FrameKind::backward_node;
   frame.phase = trace::Phase::backward;
   frame.in_engine = true;
@@ -81,6 +94,8 @@ void start_node(Session& session, ThreadState& thread, Frame& frame, const at::R
     thread.backward_accumulated = false;
     thread.backward_flags = thread.root_gradient_made ? 0U : trace::event_flag::given_gradient;
     if (thread.optimizer_ranges > 0) thread.backward_flags |= trace::event_flag::inside_step;
+    if (thread.divisor_changed) thread.backward_flags |= trace::event_flag::other_divisor;
+    thread.divisor_changed = false;
     thread.root_gradient_made = false;
     thread.backward_added = 0;
     thread.backward_optimizers = 0;

@@ -380,6 +380,7 @@ Meaning meaning_of(string_view name) {
   if (name == "aten::_amp_update_scale_") return Meaning::update_scale;
   if (name == "aten::ones_like") return Meaning::ones_like;
   if (name == "aten::mul" || name == "aten::mul_") return Meaning::multiply;
+  if (name == "aten::div" || name == "aten::div_") return Meaning::divide;
   if (name == "aten::item" || name == "aten::_local_scalar_dense") return Meaning::host_read;
   if (starts_with(name, "autograd::engine::evaluate_function")) return Meaning::evaluate_function;
   if (starts_with(name, "Optimizer.step#")) return Meaning::optimizer_range;

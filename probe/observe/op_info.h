@@ -33,6 +33,7 @@ enum class Meaning : std::uint8_t {
   scaler_range,    ///< "GradScaler.…" announced by a C++ program
   schedule_range,  ///< "LRScheduler.step#…" announced by a C++ program
   clip_range,
+  divide,     ///< aten::div: of a loss by the number of micro-batches
   host_read,  ///< item(): a value becomes a number of the program's
 };
 

@@ -18,6 +18,7 @@
 #include "probe/observe/program_access.h"
 #include "probe/observe/protocol_events.h"
 #include "probe/observe/python_frames.h"
+#include "probe/observe/round_trips.h"
 #include "probe/observe/scaler_observer.h"
 #include "probe/observe/shadow.h"
 #include "probe/observe/site_resolver.h"
@@ -119,10 +120,13 @@ FrameKind kind_of_range(Meaning meaning) noexcept {
   }
 }
 
-void start_range(Session& session, ThreadState& thread, Frame& frame) {
+void start_range(Session& session, ThreadState& thread, Frame& frame, Inputs inputs) {
   frame.kind = kind_of_range(frame.op->meaning);
   if (thread.in_backward && thread.engine_depth == 0) end_backward(session, thread);
-  if (frame.op->meaning == Meaning::scaler_range) thread.scaler_range = frame.op;
+  if (frame.op->meaning == Meaning::scaler_range) {
+    if (note_scaler_range(session, thread, frame.op->name, inputs)) return;
+    thread.scaler_range = frame.op;
+  }
   if (frame.kind != FrameKind::closed_range) return;
   const AutocastState autocast = autocast_now();
   frame.autocast = autocast.on;
@@ -154,7 +158,7 @@ void end_range(Session& session, ThreadState& thread, Frame& frame) {
       gradients_cleared(session, thread, frame.site ? frame.site->id : trace::none, thread.cleared_optimizer);
       break;
     case Meaning::scaler_range:
-      thread.scaler_range = nullptr;
+      if (thread.scaler_range == frame.op) thread.scaler_range = nullptr;
       break;
     case Meaning::schedule_range:
       schedule_stepped(session, thread, reinterpret_cast<std::uintptr_t>(frame.op), schedule_class(frame.op->name), 0,
@@ -284,6 +288,10 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   }
   if (!thread.in_backward) note_gradient_access(session, thread, frame, inputs);
   if (frame.op->mutates_first) note_parameter_write(session, thread, frame, inputs);
+  if (frame.op->mutates_first && !inputs.empty() && frame.op->values != Values::casts &&
+      session.round_trips.any_returned.load(std::memory_order_relaxed)) {
+    kept_values_written(session, thread, inputs[0]);
+  }
   if (called_by_user && !thread.in_backward && session.protocol.scales.load(std::memory_order_relaxed)) {
     note_loss_read(session, thread, frame, inputs);
   }
@@ -309,6 +317,10 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
       break;
     case Meaning::multiply:
       note_loss_scaling(session, thread, frame, inputs);
+      if (!frame.site || !frame.site->scales_loss) note_divisor(thread, frame, inputs);
+      break;
+    case Meaning::divide:
+      note_divisor(thread, frame, inputs);
       break;
     default:
       break;
@@ -487,6 +499,11 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
     watch_result(session, thread, frame, outputs);
   }
   SiteState& site = *frame.site;
+  // Of the program's own calls; what autocast casts lies inside another operator.
+  if ((frame.op->values == Values::casts || frame.op->values == Values::passes) && state() == State::recording) {
+    const Frame* const outer = enclosing(thread);
+    if (!outer || outer->kind != FrameKind::op || outer->python_inside) cast_ended(session, thread, frame, outputs);
+  }
   thread.recent.add(session.step.load(std::memory_order_relaxed), site.id, seen.absmax, seen.nonfinite);
   site.counters->count_call(session.step.load(std::memory_order_relaxed), elements, bytes);
   if (frame.start_ticks) {
@@ -605,7 +622,7 @@ void on_start(const at::RecordFunction& function) {
       start_node(s, thread, frame, function);
       break;
     case at::RecordScope::USER_SCOPE:
-      start_range(s, thread, frame);
+      start_range(s, thread, frame, function.inputs());
       break;
     default:
       start_op(s, thread, frame, function);

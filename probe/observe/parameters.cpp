@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "probe/observe/protocol_events.h"
+#include "probe/observe/round_trips.h"
 #include "probe/observe/tensor_access.h"
 
 namespace ampscope::observe {
@@ -31,7 +32,10 @@ std::int64_t parameter_of(Session& session, const c10::TensorImpl& leaf) {
   if (const std::int64_t known = session.parameters.find(address); known >= 0) {
     const trace::Parameter& parameter = p.parameters[static_cast<std::size_t>(known)];
     // Memory is reused when a model is replaced; another shape is another parameter.
-    if (parameter.count == element_count(leaf) && parameter.dtype == dtype_of(leaf)) return known;
+    if (parameter.count == element_count(leaf) && parameter.dtype == dtype_of(leaf)) {
+      parameter_replaced(session, address, known);
+      return known;
+    }
   }
   const trace::TensorType type = type_of(leaf);
   trace::Parameter parameter;
@@ -58,6 +62,7 @@ std::int64_t parameter_of(Session& session, const c10::TensorImpl& leaf) {
     parameter.module = p.parameters[i].module;
     parameter.module_class = p.parameters[i].module_class;
     parameter.optimizer = p.parameters[i].optimizer;
+    parameter_replaced(session, address, parameter.id);
     break;
   }
   p.parameters.push_back(parameter);

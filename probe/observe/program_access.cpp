@@ -55,6 +55,19 @@ void note_loss_read(Session& session, ThreadState& thread, const Frame& frame,
   }
 }
 
+void note_divisor(ThreadState& thread, const Frame& frame, c10::ArrayRef<const c10::IValue> inputs) {
+  if (!frame.site || inputs.size() < 2 || thread.in_backward || !c10::GradMode::is_enabled()) return;
+  const at::Tensor* const loss = tensor_of(inputs[0]);
+  if (!loss || !loss->requires_grad()) return;
+  const c10::TensorImpl& impl = *loss->unsafeGetTensorImpl();
+  if (impl.has_symbolic_sizes_strides() || impl.numel() != 1) return;
+  const double factor = factor_of(*frame.op, inputs);
+  if (!std::isfinite(factor) || factor == 0) return;
+  const double divisor = 1 / factor;
+  if (frame.site->divisor != 0 && frame.site->divisor != divisor) thread.divisor_changed = true;
+  frame.site->divisor = divisor;
+}
+
 void note_gradient_access(Session& session, ThreadState& thread, const Frame& frame,
                           c10::ArrayRef<const c10::IValue> inputs) {
   if (!frame.site || frame.phase == trace::Phase::backward) return;

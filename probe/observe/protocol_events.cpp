@@ -285,13 +285,19 @@ void loss_scaled(Session& session, ThreadState& thread, std::int64_t site, const
   std::int64_t scaler = trace::none;
   if (scale_tensor) {
     const auto known = p.scaler_by_scale_tensor.find(scale_tensor);
-    if (known != p.scaler_by_scale_tensor.end()) {
+    // A scaler that has just made its scale may have got the memory of one that is gone.
+    if (known != p.scaler_by_scale_tensor.end() && !thread.scaler_made) {
       scaler = known->second;
     } else {
       scaler = new_scaler(session, "");
       p.scaler_by_scale_tensor[scale_tensor] = scaler;
       session.scale_tensors.put(scale_tensor, scaler, 1);
     }
+    if (thread.scaler_restored) {
+      p.scalers[static_cast<std::size_t>(scaler)].restored = true;
+      session.recorder.define(p.scalers[static_cast<std::size_t>(scaler)]);
+    }
+    thread.scaler_made = thread.scaler_restored = false;
   }
   add_event(session, thread, {.kind = EventKind::scale_loss, .object = scaler, .site = site});
 }
@@ -562,14 +568,16 @@ void schedule_stepped(Session& session, ThreadState& thread, std::uintptr_t obje
   add_event(session, thread, event);
 }
 
-void scale_read(Session& session, std::uintptr_t scaler) {
+void scale_read(Session& session, std::uintptr_t scaler, bool as_factor) {
   ThreadState* thread = thread_state(session);
   if (!thread) return;
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   const auto known = p.scaler_by_object.find(scaler);
   add_event(session, *thread,
-            {.kind = EventKind::scale_read, .object = known == p.scaler_by_object.end() ? trace::none : known->second});
+            {.kind = EventKind::scale_read,
+             .object = known == p.scaler_by_object.end() ? trace::none : known->second,
+             .flags = as_factor ? flag::by_inverse_scale : 0U});
 }
 
 void scaler_made(Session& session, std::uintptr_t scaler) {

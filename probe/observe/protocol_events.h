@@ -69,7 +69,7 @@ void optimizer_stepped(Session& session, ThreadState& thread, std::int64_t optim
                        bool through_scaler, bool fused, bool fused_found_inf, double learning_rate);
 void schedule_stepped(Session& session, ThreadState& thread, std::uintptr_t object, const std::string& class_name,
                       std::uintptr_t optimizer_object, bool from_constructor);
-void scale_read(Session& session, std::uintptr_t scaler);
+void scale_read(Session& session, std::uintptr_t scaler, bool as_factor);
 void scaler_made(Session& session, std::uintptr_t scaler);
 void scaler_restored(Session& session, std::uintptr_t scaler);
 void optimizer_restored(Session& session, std::uintptr_t optimizer);

@@ -1,7 +1,9 @@
 #include "probe/observe/scaler_observer.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include <ATen/core/Tensor.h>
 
@@ -297,8 +299,9 @@ void optimizer_range_ends(Session& session, ThreadState& thread, const Frame& fr
   thread.range_parameter = trace::none;
 }
 
-void note_refusal(Session& session, ThreadState& thread, std::uintptr_t optimizer, const std::string& class_name,
-                  std::uint32_t reason) {
+namespace {
+
+void refused(Session& session, ThreadState& thread, std::int64_t optimizer, std::uint32_t reason) {
   if (thread.in_backward && thread.engine_depth == 0) end_backward(session, thread);
   const char* const name = (reason & trace::event_flag::nothing_to_update) != 0 ? "GradScaler.update"
                            : (reason & (trace::event_flag::unscaled_twice | trace::event_flag::unscaled_late)) != 0
@@ -310,9 +313,49 @@ void note_refusal(Session& session, ThreadState& thread, std::uintptr_t optimize
   frame.phase = trace::Phase::scaler;
   SiteState* const site = resolve_outer(session, thread, frame, frame.op->id, {});
   if (site && site->definition) publish(session, *site, {});
+  scaler_refused(session, thread, optimizer, site ? site->id : trace::none, reason);
+}
+
+}  // namespace
+
+void note_refusal(Session& session, ThreadState& thread, std::uintptr_t optimizer, const std::string& class_name,
+                  std::uint32_t reason) {
   std::int64_t id = optimizer_of_object(session, optimizer);
   if (id < 0 && optimizer) id = optimizer_owning(session, trace::none, optimizer, class_name);
-  scaler_refused(session, thread, id, site ? site->id : trace::none, reason);
+  refused(session, thread, id, reason);
+}
+
+bool note_scaler_range(Session& session, ThreadState& thread, const std::string& name,
+                       c10::ArrayRef<const c10::IValue> inputs) {
+  namespace flag = trace::event_flag;
+  static constexpr std::array<std::pair<std::string_view, std::uint32_t>, 8> refusals = {{
+      {"GradScaler.refused#closure", flag::needs_closure},
+      {"GradScaler.refused#not_scaled", flag::never_scaled},
+      {"GradScaler.refused#already_unscaled", flag::unscaled_twice},
+      {"GradScaler.refused#unscale_after_step", flag::unscaled_late},
+      {"GradScaler.refused#already_stepped", flag::stepped_twice},
+      {"GradScaler.refused#fp16_gradients", flag::half_gradients},
+      {"GradScaler.refused#no_gradients", flag::no_gradients},
+      {"GradScaler.refused#nothing_checked", flag::nothing_to_update},
+  }};
+  if (name == "GradScaler.make_scale") {
+    thread.scaler_made = true;
+    return true;
+  }
+  if (name == "GradScaler.load_state_dict") {
+    thread.scaler_restored = true;
+    return true;
+  }
+  for (const auto& [range, reason] : refusals) {
+    if (name != range) continue;
+    const at::Tensor* const parameter = inputs.empty() ? nullptr : tensor_of(inputs[0]);
+    const std::int64_t optimizer =
+        parameter ? owner_of(session, parameter_at(session, address_of(*parameter->unsafeGetTensorImpl())))
+                  : trace::none;
+    refused(session, thread, optimizer, reason);
+    return true;
+  }
+  return false;
 }
 
 std::string schedule_class(const std::string& range) {

@@ -36,6 +36,11 @@ void optimizer_told(Session& session, ThreadState& thread, std::uintptr_t object
 /// The scaler threw for one of the reasons that the flags of refusals name.
 void note_refusal(Session& session, ThreadState& thread, std::uintptr_t optimizer, const std::string& class_name,
                   std::uint32_t reason);
+/// A range of a scaler that is written in C++ says something by itself: that it refuses, that it makes its scale, that
+/// a state is loaded. False for the ranges around its calls.
+/// `inputs`: of a refusal that concerns an optimizer, one of its parameters.
+bool note_scaler_range(Session& session, ThreadState& thread, const std::string& name,
+                       c10::ArrayRef<const c10::IValue> inputs);
 /// "LRScheduler.step#StepLR.step" → "StepLR".
 [[nodiscard]] std::string schedule_class(const std::string& range);
 

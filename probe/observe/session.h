@@ -18,6 +18,7 @@
 
 #include "probe/observe/address_tables.h"
 #include "probe/observe/op_info.h"
+#include "probe/observe/round_trips.h"
 #include "probe/record/recorder.h"
 #include "probe/record/step_ledger.h"
 #include "trace/model.h"
@@ -38,6 +39,7 @@ struct SiteState {
   trace::Phase phase = trace::Phase::other;
   std::string api;
   bool scales_loss = false;         ///< its result is a loss times the loss scale
+  double divisor = 0;               ///< what it last divided a loss by (1 / what it multiplied it with); 0: nothing yet
   std::uint8_t calls_kept = 0;      ///< how many of its calls are in files, see kept_calls.h
   bool is_python_function = false;  ///< an autograd.Function: user code runs inside
   std::int64_t forward_site = trace::none;
@@ -110,6 +112,7 @@ struct Session {
   Protocol protocol;
   ProducerTable producers;
   SequenceTable sequences;
+  RoundTrips round_trips;
   AddressTable parameters;         ///< data address → parameter id
   AddressTable gradients;          ///< data address of .grad → parameter id
   AddressTable scale_tensors;      ///< data address of a loss scale → scaler id

@@ -150,6 +150,7 @@ struct ThreadState {
   SiteState* last_node = nullptr;
   bool backward_root_pending = false;  ///< the root's own node has not been seen yet
   bool backward_scaled = false;
+  bool divisor_changed = false;  ///< a loss was divided by another number than the last time
   bool backward_accumulated = false;
   std::uint64_t backward_optimizers = 0;
   std::uint64_t backward_added = 0;              ///< optimizers whose gradients it added to
@@ -172,6 +173,8 @@ struct ThreadState {
   bool range_fused_skip = false;         ///< with found_inf set
   bool step_applied_nonfinite = false;   ///< gradients checked before an optimizer's step were non-finite
   const OpInfo* scaler_range = nullptr;  ///< innermost open "GradScaler.…" range (C++)
+  bool scaler_made = false;              ///< a scaler (C++) has just made its scale
+  bool scaler_restored = false;          ///< a state was loaded into a scaler (C++) that has not scaled since
   std::int64_t events = 0;
   std::int64_t own_ticks = 0;       ///< spent in our callbacks in timed steps
   std::int64_t own_ticks_full = 0;  ///< the same in steps with full numerics

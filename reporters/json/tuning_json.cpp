@@ -87,6 +87,7 @@ Json scaler_json(const analyzers::TuningReport& report) {
   out["measured_share"] = number(tuning.measured);
   out["actual_skips"] = tuning.actual_skips;
   out["changed"] = tuning.changed;
+  out["can_choose"] = tuning.can_choose;
   out["today"] = prediction_json(tuning.predicted_today, tuning.today, report.parameters);
   out["recommended"] = prediction_json(tuning.predicted_recommended, tuning.recommended, report.parameters);
   out["asked"] = report.asked ? prediction_json(report.asked->predicted, report.asked->settings, report.parameters)
@@ -105,6 +106,7 @@ Json scaler_json(const analyzers::TuningReport& report) {
                             {"largest_scale", number(none->largest_scale)},
                             {"flushed_share", number(none->lost)},
                             {"range_log2", number(none->range)},
+                            {"parameters_all_zero", none->all_zero},
                             {"parameters", parameters_json(none->parameters, report.parameters)},
                             {"overflows_in", texts(report.overflow_places)}};
   }

@@ -130,7 +130,10 @@ void verdict(Sheet& sheet, const TuningReport& report) {
                       spell_scale(none->largest_scale), analyzers::share(none->lost)));
       sheet.line(
           Tone::plain,
-          fmt::format("Gradients span 2^{:.0f} between the smallest and the largest; fp16 holds 2^40.", none->range),
+          none->all_zero > 0
+              ? fmt::format("Of {} not one gradient element is kept.", analyzers::plural(none->all_zero, "parameter"))
+              : fmt::format("Gradients span 2^{:.0f} between the smallest and the largest; fp16 holds 2^40.",
+                            none->range),
           2);
       if (!none->parameters.empty()) sheet.item("flushed in", names_of(none->parameters, report));
     }

@@ -1,3 +1,5 @@
+#include <cstdio>
+
 #include <torch/torch.h>
 
 #include "executor/announced_calls.h"
@@ -132,6 +134,79 @@ torch::Tensor scheduler_advanced_on_skip(Training& t, const Samples& samples) {
   return total;
 }
 
+/// A finished window: clip, step, update, schedule.
+void finish_step(Training& t) {
+  t.scaler.unscale_(*t.optimizer);
+  executor::clip_grad_norm_(t.parameters(), t.max_norm);
+  const bool skipped = t.scaler.step(*t.optimizer).skipped;
+  t.scaler.update();
+  if (!skipped) executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+}
+
+torch::Tensor backward_all(Training& t, const Samples& samples) {
+  executor::zero_grad(*t.optimizer);
+  torch::Tensor total = torch::zeros({});
+  for (const Sample& sample : samples) {
+    torch::Tensor loss;
+    {
+      const Autocast autocast(torch::kCPU, t.autocast());
+      loss = t.loss(t, sample);
+    }
+    loss = loss / static_cast<double>(samples.size());
+    t.scaler.scale(loss).backward();
+    total += loss.detach();
+  }
+  return total;
+}
+
+/// What a program does that keeps going whatever the scaler throws.
+template <typename Call>
+void carry_on(Call&& call) {
+  try {
+    call();
+  } catch (const executor::GradScalerError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+}
+
+torch::Tensor unscaled_twice(Training& t, const Samples& samples) {
+  const torch::Tensor total = backward_all(t, samples);
+  t.scaler.unscale_(*t.optimizer);                     // to log the norm
+  carry_on([&] { t.scaler.unscale_(*t.optimizer); });  // to clip
+  executor::clip_grad_norm_(t.parameters(), t.max_norm);
+  const bool skipped = t.scaler.step(*t.optimizer).skipped;
+  t.scaler.update();
+  if (!skipped) executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+  return total;
+}
+
+torch::Tensor update_forgotten(Training& t, const Samples& samples) {
+  const torch::Tensor total = backward_all(t, samples);
+  carry_on([&] { t.scaler.step(*t.optimizer); });  // update() is missing behind it
+  executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+  return total;
+}
+
+torch::Tensor scaler_in_every_epoch(Training& t, const Samples& samples) {
+  constexpr std::int64_t epoch = 12;
+  if (t.step % epoch == 0) t.scaler = GradScaler(torch::kCPU, {.init_scale = 16777216.0});
+  const torch::Tensor total = backward_all(t, samples);
+  finish_step(t);
+  return total;
+}
+
+torch::Tensor scaler_restored_in_every_epoch(Training& t, const Samples& samples) {
+  constexpr std::int64_t epoch = 12;
+  if (t.step > 0 && t.step % epoch == 0) {
+    const auto state = t.scaler.state_dict();
+    t.scaler = GradScaler(torch::kCPU);
+    t.scaler.load_state_dict(state);
+  }
+  const torch::Tensor total = backward_all(t, samples);
+  finish_step(t);
+  return total;
+}
+
 void start_from_a_large_scale(Training& t) {
   t.scaler = GradScaler(torch::kCPU, {.init_scale = 16777216.0});
 }
@@ -166,6 +241,22 @@ std::vector<Fault> protocol_faults() {
        .description = "The learning-rate schedule advances on skipped steps too.",
        .change_training = start_from_a_large_scale,  // one that has to settle first, as after a change of the model
        .train_step = scheduler_advanced_on_skip},
+      {.name = "scaler-in-every-epoch",
+       .rule = "AMP215",
+       .description = "A new GradScaler in every epoch forgets the scale that the one before it had found.",
+       .train_step = scaler_in_every_epoch},
+      {.name = "scaler-restored",
+       .rule = "quiet",
+       .description = "No mistake: a new GradScaler in every epoch takes over the state of the one before it.",
+       .train_step = scaler_restored_in_every_epoch},
+      {.name = "unscaled-twice",
+       .rule = "AMP205",
+       .description = "unscale_() is called twice on the same gradients, and the exception is swallowed.",
+       .train_step = unscaled_twice},
+      {.name = "update-forgotten",
+       .rule = "AMP206",
+       .description = "step() without update(), and the exception of the next step() is swallowed.",
+       .train_step = update_forgotten},
       {.name = "scaler-with-bf16",
        .rule = "AMP217",
        .description = "A GradScaler is left on in a bf16 run, where it does work for nothing.",

@@ -136,6 +136,8 @@ class Builder {
       series(each);
     for (const json& each : list("hidden"))
       hidden(each);
+    for (const json& each : list("round_trips"))
+      round_trip(each);
     status();
     return std::move(trace_);
   }
@@ -367,6 +369,7 @@ class Builder {
         {"replaced", flag::replaced},
         {"fresh_nonfinite", flag::fresh_nonfinite},
         {"to_number", flag::to_number},
+        {"other_divisor", flag::other_divisor},
         {"unscaled_twice", flag::unscaled_twice},
         {"stepped_twice", flag::stepped_twice},
         {"unscaled_late", flag::unscaled_late},
@@ -610,6 +613,20 @@ class Builder {
     trace_.hidden_regions.push_back({each.at("kind").get<std::string>(), get<std::string>(each, "name", ""),
                                      get<std::int64_t>(each, "calls", 1), get<std::int64_t>(each, "time_ns", 0),
                                      get<std::int64_t>(each, "first_step", 0)});
+  }
+
+  void round_trip(const json& each) {
+    trace::RoundTrip trip;
+    trip.step = get<std::int64_t>(each, "step", 0);
+    trip.down = site_id(each.at("down").get<std::string>());
+    trip.up = site_id(each.at("up").get<std::string>());
+    if (each.contains("parameter")) trip.parameter = parameter_id(each.at("parameter").get<std::string>());
+    trip.elements = get<std::int64_t>(each, "elements", 0);
+    trip.compared = get<std::int64_t>(each, "compared", trip.elements);
+    trip.changed = get<std::int64_t>(each, "changed", 0);
+    trip.overflowed = get<std::int64_t>(each, "overflowed", 0);
+    trip.vanished = get<std::int64_t>(each, "vanished", 0);
+    trace_.round_trips.push_back(trip);
   }
 
   void status() {

@@ -195,6 +195,42 @@ TEST(Tuner, KeepsSettingsThatLoseNothing) {
   EXPECT_EQ(tuning.recommended.init_scale, 65536);
 }
 
+TEST(Tuner, ChoosesNothingWhereNoGradientsWereRecorded) {
+  std::mt19937 random(3);
+  for (const bool skipped : {false, true}) {
+    ScaleModel model = model_of(random_stream(random, 200));
+    for (std::size_t i = 0; i < model.limits.size(); ++i)
+      model.limits[i].skipped = skipped || i < 60;
+    if (!skipped) {
+      model.slices.clear();
+      for (StepLimit& limit : model.limits)
+        limit.scale = limit.low = limit.high = std::numeric_limits<double>::infinity();
+    }
+    const Tuning tuning = tune(model, {65536, 2, 0.5, 2000});
+    EXPECT_FALSE(tuning.can_choose);
+    EXPECT_FALSE(tuning.changed);
+    EXPECT_EQ(tuning.recommended.init_scale, 65536);
+    ASSERT_EQ(tuning.choices.size(), 4U);
+    EXPECT_THAT(tuning.choices[0].reason, testing::HasSubstr("nothing to choose it by"));
+    EXPECT_THAT(summary(tuning), testing::HasSubstr("recorded to choose settings by"));
+  }
+}
+
+TEST(Tuner, StaysNearTheLimitWhereNoGradientsWereRecorded) {
+  ScaleModel model;
+  for (std::int64_t i = 0; i < 200; ++i) {
+    StepLimit limit;
+    limit.step = i;
+    limit.scale = limit.low = limit.high = 3000;
+    model.limits.push_back(limit);
+  }
+  const Tuning tuning = tune(model, {0x1p30, 2, 0.5, 4});
+  EXPECT_TRUE(tuning.can_choose);
+  EXPECT_TRUE(tuning.changed);
+  EXPECT_GE(tuning.recommended.init_scale, 128);
+  EXPECT_LE(tuning.recommended.init_scale, 2048);
+}
+
 TEST(Tuner, SaysThatNoScaleFits) {
   Stream wide;
   wide.largest.assign(100, 1024.0);

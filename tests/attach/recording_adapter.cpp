@@ -74,8 +74,8 @@ void ampscope_note_schedule_step(uintptr_t object, const char* class_name, uintp
          optimizer != 0);
 }
 
-void ampscope_note_scale_read(uintptr_t scaler) {
-  record("scale_read object=%d", scaler != 0);
+void ampscope_note_scale_read(uintptr_t scaler, int as_factor) {
+  record("scale_read object=%d factor=%d", scaler != 0, as_factor);
 }
 
 void ampscope_note_scaler_made(uintptr_t scaler) {

@@ -147,10 +147,45 @@ s.step(1.0)
         self.assertEqual(len(notes), 1)
 
 
+class Tracebacks(Protocol):
+    def test_they_show_the_program_and_torch_alone(self):
+        self.notes("""
+import traceback
+scaler = torch.amp.GradScaler('cpu')
+for call in (lambda: scaler.update(), lambda: scaler.load_state_dict({})):
+    try: call()
+    except Exception as error: files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    else: raise AssertionError
+    assert len(files) >= 3 and not any('ampscope' in file for file in files), files
+    assert 'grad_scaler' in files[-1], files
+""")
+
+
 class Scale(Protocol):
     def test_read_by_the_program(self):
         notes = self.notes("scaler = torch.amp.GradScaler('cpu', init_scale=4.0); assert scaler.get_scale() == 4.0")
-        self.assertEqual(notes, ["scaler_made object=1", "scale_read object=1"])
+        self.assertEqual(notes, ["scaler_made object=1", "scale_read object=1 factor=0"])
+
+    def test_read_to_multiply_or_divide_by(self):
+        reads = {
+            "inverse = 1.0 / scaler.get_scale()": 1,
+            "scale = scaler.get_scale(); print('norm', 5.0 / scale)": 1,
+            "scale = scaler.get_scale(); print('scale', scale)": 0,
+            "before = scaler.get_scale(); skipped = before > 2.0": 0,
+            "keeper = Keeper(); keeper.read(scaler); keeper.use(3.0)": 1,
+            "keeper = Keeper(); keeper.log(scaler)": 0,
+        }
+        keeper = """
+class Keeper:
+    def read(self, scaler): self.scale = scaler.get_scale()
+    def use(self, norm): return norm / self.scale
+    def log(self, scaler): self.logged = scaler.get_scale()
+scaler = torch.amp.GradScaler('cpu')
+"""
+        for program, factor in reads.items():
+            with self.subTest(program):
+                notes = self.notes(keeper + program)
+                self.assertEqual(notes, ["scaler_made object=1", f"scale_read object=1 factor={factor}"])
 
     def test_read_by_torch_itself(self):
         self.assertEqual(

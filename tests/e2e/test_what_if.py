@@ -9,7 +9,7 @@ import harness
 from attach_case import AttachCase
 from harness import PYTHON
 
-#: 400 steps whose gradients do not depend on the scaler: nothing is learnt, batches differ, every 37th is five times as
+#: Steps whose gradients do not depend on the scaler: nothing is learnt, batches differ, every 37th is five times as
 #: large.
 PROGRAM = """
 import torch
@@ -22,7 +22,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr={rate})
 scaler = torch.amp.GradScaler("cpu", {settings})
 generator = torch.Generator().manual_seed(1)
 skips = 0
-for step in range(400):
+for step in range({steps}):
     inputs = torch.randn(32, 16, generator=generator)
     targets = torch.randint(4, (32,), generator=generator)
     optimizer.zero_grad()
@@ -38,11 +38,11 @@ print(skips, scaler.get_scale())
 
 
 class WhatIfTest(AttachCase):
-    def train(self, rate: float, settings: str) -> tuple[int, float]:
+    def train(self, rate: float, settings: str, steps: int = 400) -> tuple[int, float]:
         """Skips and final scale, as the program itself counts them."""
         for trace in self.traces.iterdir():
             trace.unlink()
-        self.write("train.py", PROGRAM.format(rate=rate, settings=settings))
+        self.write("train.py", PROGRAM.format(rate=rate, settings=settings, steps=steps))
         watched = self.watched(PYTHON, "train.py")
         self.assertEqual(0, watched.status, watched.stderr)
         skips, scale = watched.stdout.split()
@@ -82,3 +82,13 @@ class WhatIfTest(AttachCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+    def test_slow_growth_against_fast(self):
+        careful = self.train(0.05, "growth_factor=1.5, growth_interval=250", steps=1000)
+        fast = self.tune("--growth-factor", "2", "--growth-interval", "100")["asked"]
+        happened = self.train(0.05, "growth_factor=2.0, growth_interval=100", steps=1000)
+        slow = self.tune("--growth-factor", "1.5", "--growth-interval", "250")["asked"]
+        self.assertGreater(happened[0], careful[0])
+        for asked, (skips, _) in ((fast, happened), (slow, careful)):
+            low, high = asked["skips_interval"]
+            self.assertTrue(low - 1 <= skips <= high + 1, f"{skips} skips, predicted {low} to {high}")

@@ -41,8 +41,8 @@ void expect_kinds() {
 
 TEST(FormatPage, NamesEveryKindAndField) {
   expect_kinds<RunInfo, Site, Parameter, Optimizer, Scaler, Schedule, StepPattern, NonfiniteEvent, FlightRecord,
-               HiddenRegion, RecorderStatus, RunEnd, ExitStatus, SiteTotals, StepRun, schema::ScalerRun, GradientWindow,
-               NonfiniteGradient, SiteNumerics, RoundingErrors, WriteSample, SeriesPoint>();
+               HiddenRegion, RoundTrip, RecorderStatus, RunEnd, ExitStatus, SiteTotals, StepRun, schema::ScalerRun,
+               GradientWindow, NonfiniteGradient, SiteNumerics, RoundingErrors, WriteSample, SeriesPoint>();
   expect_fields<SourceLine>("line");
   expect_fields<TensorType>("tensor type");
   expect_fields<TensorStats>("statistics");

@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
   record_seed<NonfiniteEvent>(filler);
   record_seed<FlightRecord>(filler);
   record_seed<HiddenRegion>(filler);
+  record_seed<RoundTrip>(filler);
   record_seed<RecorderStatus>(filler);
   record_seed<RunEnd>(filler);
   record_seed<ExitStatus>(filler);

@@ -324,7 +324,7 @@ TEST(Hostile, MutatedRecordsNeverBreakTheReader) {
   std::string content = single(filler.make<RunInfo>()) + single(filler.make<Site>()) +
                         single(filler.make<Parameter>()) + single(filler.make<StepPattern>()) +
                         single(filler.make<NonfiniteEvent>()) + single(filler.make<FlightRecord>()) +
-                        single(filler.make<RecorderStatus>());
+                        single(filler.make<RoundTrip>()) + single(filler.make<RecorderStatus>());
   content += columns(std::vector<GradientWindow>{filler.make<GradientWindow>(), filler.make<GradientWindow>()});
   content += columns(std::vector<SiteTotals>{filler.make<SiteTotals>(), filler.make<SiteTotals>()});
   content += columns(std::vector<SeriesPoint>{filler.make<SeriesPoint>(), filler.make<SeriesPoint>()});

@@ -88,6 +88,7 @@ Trace random_trace(std::uint64_t seed) {
                    [](const auto& a, const auto& b) { return a.order < b.order; });
   trace.flight_records = random_rows<FlightRecord>(random);
   trace.series = random_rows<SeriesPoint>(random);
+  trace.round_trips = random_rows<RoundTrip>(random);
   trace.hidden_regions.resize(random.below(4));
   for (std::size_t i = 0; i < trace.hidden_regions.size(); ++i) {
     trace.hidden_regions[i] = random.make<HiddenRegion>();
@@ -154,6 +155,7 @@ TEST(RoundTrip, RandomTraces) {
       scatter.each(expected.flight_records);
       scatter.columns(expected.series);
       scatter.each(expected.hidden_regions);
+      scatter.each(expected.round_trips);
       scatter.one(expected.status);
       if (expected.end) scatter.one(*expected.end);
       if (expected.exit) scatter.one(*expected.exit);
@@ -177,6 +179,7 @@ TEST(RoundTrip, RandomTraces) {
     EXPECT_TRUE(equal(trace.flight_records, expected.flight_records));
     EXPECT_TRUE(equal(trace.series, expected.series));
     EXPECT_TRUE(equal(trace.hidden_regions, expected.hidden_regions));
+    EXPECT_TRUE(equal(trace.round_trips, expected.round_trips));
     EXPECT_SAME(trace.status, expected.status);
     ASSERT_EQ(trace.end.has_value(), expected.end.has_value());
     if (expected.end) {

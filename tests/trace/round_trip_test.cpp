@@ -38,6 +38,7 @@ TEST(RoundTrip, EveryFieldOfSingleRecords) {
   const auto end = every_field<RunEnd>(filler);
   const auto exit = every_field<ExitStatus>(filler);
   const auto region = every_field<HiddenRegion>(filler);
+  const auto returned = every_field<trace::RoundTrip>(filler);
   const auto event = every_field<NonfiniteEvent>(filler);
   const auto flight = every_field<FlightRecord>(filler);
   const Trace trace = through_file([&](Writer& writer) {
@@ -46,6 +47,7 @@ TEST(RoundTrip, EveryFieldOfSingleRecords) {
     writer.add(end);
     writer.add(exit);
     writer.add(region);
+    writer.add(returned);
     writer.add(event);
     writer.add(flight);
   });
@@ -57,6 +59,8 @@ TEST(RoundTrip, EveryFieldOfSingleRecords) {
   EXPECT_SAME(*trace.exit, exit);
   ASSERT_EQ(trace.hidden_regions.size(), 1U);
   EXPECT_SAME(trace.hidden_regions[0], region);
+  ASSERT_EQ(trace.round_trips.size(), 1U);
+  EXPECT_SAME(trace.round_trips[0], returned);
   ASSERT_EQ(trace.nonfinite_events.size(), 1U);
   EXPECT_SAME(trace.nonfinite_events[0], event);
   ASSERT_EQ(trace.flight_records.size(), 1U);

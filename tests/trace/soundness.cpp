@@ -127,6 +127,11 @@ std::string unsound_values(const Trace& trace) {
       if (!good(call.site, trace.sites)) return "flight records";
     }
   }
+  for (const auto& trip : trace.round_trips) {
+    if (!good(trip.down, trace.sites) || !good(trip.up, trace.sites) || !good(trip.parameter, trace.parameters)) {
+      return "round trips";
+    }
+  }
   return {};
 }
 

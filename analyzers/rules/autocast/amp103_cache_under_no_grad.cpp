@@ -23,8 +23,8 @@ const trace::TensorType* lost_weight(const TraceView& view, const trace::Site& o
     for (std::size_t i = 0; i < outer.inputs.size(); ++i) {
       const trace::TensorType& weight = outer.inputs[i];
       const trace::TensorType& cast = inner.inputs[i];
-      if (weight.requires_grad && !cast.requires_grad && weight.dtype == trace::DType::float32 &&
-          trace::is_half(cast.dtype) && weight.shape == cast.shape && weight.producer == trace::none) {
+      if (weight.requires_grad && is_weight(view, weight) && !cast.requires_grad &&
+          weight.dtype == trace::DType::float32 && trace::is_half(cast.dtype) && weight.shape == cast.shape) {
         return &weight;
       }
     }

@@ -27,6 +27,19 @@ bool from_data(const TraceView& view, const Site& cast) {
   return true;
 }
 
+/// The parameter that a cast takes: as recorded, or the only one of its module with that shape.
+const trace::Parameter* parameter_of(const TraceView& view, const Site& cast) {
+  const trace::TensorType& source = *cast_source(cast);
+  if (const trace::Parameter* known = view.parameter(source.parameter)) return known;
+  const trace::Parameter* found = nullptr;
+  for (const trace::Parameter& parameter : view.trace().parameters) {
+    if (!cast.has_module || parameter.module != cast.module || parameter.shape != source.shape) continue;
+    if (found != nullptr) return nullptr;
+    found = &parameter;
+  }
+  return found;
+}
+
 /// The operator under autocast that a value cast by hand goes into and that would have cast it by itself.
 const Site* caster(const TraceView& view, const Site& cast) {
   for (const Site* user : users_of(view, cast.id)) {
@@ -53,8 +66,7 @@ void judge_values(const RuleContext& context, std::vector<Finding>& findings) {
   for (const Site& site : view.trace().sites) {
     if (site.phase != trace::Phase::forward || site.in_recompute || is_module_cast(site)) continue;
     if (!narrows_by_hand(view, site)) continue;
-    const bool weight = cast_source(site)->parameter != trace::none;
-    if (!weight && !from_data(view, site)) continue;
+    if (!is_weight(view, *cast_source(site)) && !from_data(view, site)) continue;
     const Site* const user = caster(view, site);
     if (user == nullptr) continue;
     ++places;
@@ -64,19 +76,23 @@ void judge_values(const RuleContext& context, std::vector<Finding>& findings) {
     }
   }
   if (worst == nullptr) return;
-  const trace::Parameter* const parameter = view.parameter(cast_source(*worst)->parameter);
+  const bool weight = is_weight(view, *cast_source(*worst));
+  const trace::Parameter* const parameter = weight ? parameter_of(view, *worst) : nullptr;
   const char* const dtype = trace::short_dtype_name(cast_result(*worst));
   Finding finding = context.finding();
   finding.title =
-      fmt::format("{} are cast to {} by hand although autocast does it", parameter ? "weights" : "inputs", dtype);
+      fmt::format("{} are cast to {} by hand although autocast does it", weight ? "weights" : "inputs", dtype);
   finding.culprit = context.culprit(worst->id);
   if (parameter) finding.culprit.parameter = parameter->name;
   finding.steps = steps_of(view, *worst);
   finding.message = fmt::format(
       "{} is cast to {} before {}, which autocast would give {} by itself{}. What autocast keeps in fp32 gets rounded "
       "values too.",
-      parameter ? parameter->name : "Data", dtype, view.describe(worst_user->id),
-      trace::short_dtype_name(worst_user->autocast_dtype), parameter ? " once a block, from its cache" : "");
+      parameter ? parameter->name
+      : weight  ? "A weight"
+                : "Data",
+      dtype, view.describe(worst_user->id), trace::short_dtype_name(worst_user->autocast_dtype),
+      weight ? " once a block, from its cache" : "");
   finding.proof = fmt::format("{} → {} in {}, used by {}", trace::short_dtype_name(cast_source(*worst)->dtype), dtype,
                               plural(places, "place"), view.describe(worst_user->id));
   say(finding, view, *worst);

@@ -25,10 +25,10 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       continue;
     }
     const bool forward = site.kind == trace::SiteKind::op && site.phase == trace::Phase::forward && site.grad_enabled;
-    if (!forward) continue;
+    // Inside an operator autocast casts weights with gradients on, also where the program has turned them off.
+    if (!forward || view.outermost_op(site.id) != &site) continue;
     if (site.autocast) return;  // the training does run under autocast, entered elsewhere
-    if (op_kind(site.name) == OpKind::matmul && view.outermost_op(site.id) == &site &&
-        site.compute_dtype == trace::DType::float32) {
+    if (op_kind(site.name) == OpKind::matmul && site.compute_dtype == trace::DType::float32) {
       products += std::max<std::int64_t>(view.totals(site.id).calls, 1);
     }
   }

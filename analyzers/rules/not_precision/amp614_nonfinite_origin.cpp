@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzers/core/exchange.h"
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
 #include "analyzers/rootcause/evidence.h"
@@ -53,6 +54,11 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
         where, name, count_of(event.step));
     finding.culprit.parameter = name;
     finding.fix = "check the checkpoint that was loaded, and what writes this weight besides the optimizer";
+  } else if (is_collective(*view.outermost_op(origin.site->id))) {
+    finding.title = fmt::format("{} arrives from another process through {}", what, base_name(origin.site->name));
+    finding.message = fmt::format("{} brings {} of {} non-finite from other ranks; what this one gave was finite.",
+                                  where, describe_bad(counts), count_of(static_cast<std::int64_t>(counts.elements)));
+    finding.fix = "look at the traces of the other ranks: ampscope report run.ampscope run.rank*.ampscope";
   } else if (origin.site->id != event.site) {
     finding.title = fmt::format("{} comes from {} or something before it that was not looked at", what,
                                 base_name(origin.site->name));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analyzers/core/exchange.h"
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
 
@@ -13,14 +14,9 @@ namespace ampscope::analyzers {
 
 namespace {
 
-bool collective(const trace::Site& site) {
-  return site.name.starts_with("c10d::") || site.name.find("all_reduce") != std::string::npos ||
-         site.name.find("allreduce") != std::string::npos || site.name.find("all_gather") != std::string::npos;
-}
-
 const trace::Site* exchange_of(const TraceView& view) {
   const auto& sites = view.trace().sites;
-  const auto found = std::find_if(sites.begin(), sites.end(), collective);
+  const auto found = std::find_if(sites.begin(), sites.end(), is_collective);
   return found != sites.end() ? &*found : nullptr;
 }
 
@@ -30,7 +26,7 @@ bool own(const TraceView& view, std::int64_t step) {
   if (view.outcome(step).loss_nonfinite) return true;
   for (const trace::NonfiniteEvent* event : view.nonfinite_events(step)) {
     const trace::Site* const site = view.site(event->site);
-    if (site == nullptr || collective(*view.outermost_op(site->id))) continue;
+    if (site == nullptr || is_collective(*view.outermost_op(site->id))) continue;
     const bool forward = site->phase == trace::Phase::forward;
     if (event->kind == trace::OriginKind::producer && (forward || site->phase == trace::Phase::backward)) return true;
     if (event->kind == trace::OriginKind::input && forward) return true;

@@ -47,18 +47,23 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     finding.culprit.phase = trace::Phase::backward;
     const std::vector<std::string> places = overflow_places(view, skips.scaler);
     finding.title = "no loss scale fits: what does not overflow is flushed to zero";
+    const std::string why =
+        none.all_zero > 0 ? fmt::format("of {} not one gradient element is kept", plural(none.all_zero, "parameter"))
+                          : fmt::format("gradients span {:.0f} powers of two, fp16 holds 40", none.range);
     finding.message = fmt::format(
         "At {}, the largest scale that overflows nothing in most steps, {} of the gradient elements are still flushed "
-        "to "
-        "zero: gradients span {:.0f} powers of two, fp16 holds 40.",
-        scale(none.largest_scale), share(none.lost), none.range);
+        "to zero: {}.",
+        scale(none.largest_scale), share(none.lost), why);
     if (!layers.empty()) finding.message += fmt::format(" Flushed most: {}.", layers);
     if (!places.empty()) finding.message += fmt::format(" Overflows first in {}.", places.front());
-    finding.proof = fmt::format("range 2^{:.0f} · largest scale that fits {} · flushed there {}", none.range,
-                                scale(none.largest_scale), share(none.lost));
+    const std::string extent = none.all_zero > 0 ? plural(none.all_zero, "parameter") + " zero everywhere"
+                                                 : fmt::format("range 2^{:.0f}", none.range);
+    finding.proof = fmt::format("{} · largest scale that fits {} · flushed there {}", extent, scale(none.largest_scale),
+                                share(none.lost));
     finding.evidence = {{"largest_scale", none.largest_scale},
                         {"flushed_share", none.lost},
                         {"range_log2", none.range},
+                        {"parameters_all_zero", static_cast<double>(none.all_zero)},
                         {"share_of_steps", none.share_of_steps}};
     if (!layers.empty()) finding.evidence.emplace_back("flushed_in", layers);
     if (!places.empty()) finding.evidence.emplace_back("overflows_in", places.front());

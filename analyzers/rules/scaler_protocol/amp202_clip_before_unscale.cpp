@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -21,14 +23,15 @@ enum class Clip : unsigned char { none, norm, value };
 
 /// What a change of gradients does: clipping their norm, clipping their values, or something that works on scaled
 /// gradients as well as on unscaled ones (averaging, dividing by a constant).
-Clip clip_kind(const trace::Site& site, const GradientState& gradients) {
+Clip clip_kind(const trace::Site& site, const GradientState& gradients, bool by_own_measure) {
   if (site.api.find("clip_grad_value") != std::string::npos) return Clip::value;
   if (site.api.find("clip_grad") != std::string::npos) return Clip::norm;
   const std::string_view base = base_name(site.name);
   if (base.starts_with("clamp") || base.starts_with("foreach_clamp")) return Clip::value;
-  // By hand: the norm is taken, then all gradients are multiplied by what follows from it.
+  // By hand: a norm is taken, as such or from squares and sums, then all gradients are multiplied by what follows.
   const bool multiplies = base == "mul" || base == "foreach_mul" || base == "div" || base == "foreach_div";
-  return multiplies && gradients.norm_read && !gradients.scale_read ? Clip::norm : Clip::none;
+  const bool measured = gradients.norm_read || by_own_measure;
+  return multiplies && measured && !gradients.scale_read ? Clip::norm : Clip::none;
 }
 
 std::optional<double> limit_of(const trace::Site& site, Clip kind) {
@@ -76,22 +79,51 @@ std::optional<SeenNorm> seen_norm(const TraceView& view, const Case& found) {
   return std::nullopt;
 }
 
+/// Whether an operator that measures what it reads (and not: whether it is finite, which sign it has).
+bool takes_size(const trace::Site& site) {
+  constexpr std::array<std::string_view, 9> names = {"abs", "pow",  "square", "sum", "mean",
+                                                     "max", "amax", "dot",    "mul"};
+  return is_norm(site.name) || std::find(names.begin(), names.end(), base_name(site.name)) != names.end();
+}
+
+/// Whether a site multiplies by something that follows from one of these reads of gradients.
+bool multiplies_by_measure(const TraceView& view, const trace::Site& site, const std::set<std::int64_t>& reads) {
+  for (std::size_t i = 1; i < site.inputs.size(); ++i) {
+    const std::int64_t made = site.inputs[i].producer;
+    if (made == trace::none) continue;
+    const std::vector<bool> reached = view.ancestors(made);
+    const bool follows = std::any_of(reads.begin(), reads.end(),
+                                     [&](std::int64_t read) { return reached[static_cast<std::size_t>(read)]; });
+    if (follows) return true;
+  }
+  return false;
+}
+
 std::vector<Case> find_cases(const TraceView& view) {
   std::vector<Case> cases;
-  std::set<std::int64_t> norm_sites;  // of the running step
+  std::set<std::int64_t> norm_sites;        // of the running step
+  std::set<std::int64_t> read_sites;        // of all steps: a site tells who made its inputs of its first call alone
+  std::map<std::int64_t, bool> by_measure;  // by site that writes
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
     const trace::Site* const site = view.site(event.site);
     if (event.kind == EventKind::backward) norm_sites.clear();
     if (event.kind == EventKind::gradient_read && site != nullptr && is_norm(site->name)) norm_sites.insert(site->id);
+    if (event.kind == EventKind::gradient_read && site != nullptr && takes_size(*site)) read_sites.insert(site->id);
     if (event.kind != EventKind::gradient_write || site == nullptr || (event.flags & event_flag::scaled) == 0) return;
+    auto known_measure = by_measure.find(site->id);
+    if (known_measure == by_measure.end()) {
+      known_measure = by_measure.emplace(site->id, multiplies_by_measure(view, *site, read_sites)).first;
+    }
+    const bool by_own_measure = known_measure->second;
     const auto optimizers = concerned(event, before);
     const auto open = std::find_if(optimizers.begin(), optimizers.end(), [&](std::int64_t optimizer) {
-      return !before.of(optimizer).unscaled && clip_kind(*site, before.of(optimizer)) != Clip::none;
+      const GradientState& gradients = before.of(optimizer);
+      return !gradients.unscaled && clip_kind(*site, gradients, by_own_measure) != Clip::none;
     });
     if (open == optimizers.end()) return;
     const double scale = view.scale_at(span.first).value_or(0);
     if (scale == 1) return;
-    const Clip kind = clip_kind(*site, before.of(*open));
+    const Clip kind = clip_kind(*site, before.of(*open), by_own_measure);
     // max_norm * scaler.get_scale() is right: the limit then is of the size that scaled gradients have.
     const std::optional<double> limit = limit_of(*site, kind);
     if (before.of(*open).scale_read && (!limit || scale <= 0 || *limit / scale >= 0.01)) return;

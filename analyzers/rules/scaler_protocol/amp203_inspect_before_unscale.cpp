@@ -53,8 +53,12 @@ class Collector {
   void follow(const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
     switch (event.kind) {
       case EventKind::scale_read:
-        // Right after an update it serves the schedule or the log; anywhere else the program may divide by it.
-        if (previous_ != EventKind::scaler_update && previous_ != EventKind::scale_read) reads_scale_ = true;
+        // Right after an update it serves the schedule or the log, unless the program divides by what it read; anywhere
+        // else it may do that.
+        if ((previous_ != EventKind::scaler_update && previous_ != EventKind::scale_read) ||
+            (event.flags & event_flag::by_inverse_scale) != 0) {
+          reads_scale_ = true;
+        }
         if (reads_scale_) pending_.clear();
         break;
       case EventKind::gradient_read: {
@@ -103,7 +107,7 @@ class Collector {
 
   const TraceView& view_;
   EventKind previous_ = EventKind::backward;
-  bool reads_scale_ = false;  ///< since the last update
+  bool reads_scale_ = false;  ///< since the last update, to divide by it
   std::map<std::int64_t, Pending> pending_;
   std::map<std::int64_t, Read> found_;  ///< by site
 };

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "analyzers/core/numbers.h"
+#include "analyzers/core/op_kinds.h"
 #include "analyzers/core/protocol.h"
 #include "analyzers/core/rule_context.h"
 #include "analyzers/scaler/refusals.h"
@@ -29,7 +31,8 @@ struct Windows {
   std::vector<std::int64_t> last_steps;
   std::int64_t step_site = trace::none;
   std::int64_t loss_site = trace::none;
-  bool one_loss = true;  ///< all passes of the running window began at the same site
+  bool one_loss = true;        ///< all passes of the running window began at the same site
+  bool other_divisor = false;  ///< the loss was divided by different numbers: the program counts for itself
 };
 
 constexpr std::size_t most_windows = 100'000;
@@ -68,6 +71,7 @@ class Collector {
         windows.one_loss = true;
       }
       windows.one_loss = windows.one_loss && windows.loss_site == event.site;
+      windows.other_divisor |= (event.flags & event_flag::other_divisor) != 0;
     }
   }
 
@@ -97,16 +101,32 @@ struct Irregular {
   StepSpan steps;
 };
 
-/// Windows that no short last window of an epoch explains: longer than usual, or a short one at the very beginning.
-std::optional<Irregular> find_irregular(const Windows& windows) {
+/// Whether a loss is divided by this number on its way to the backward pass, or multiplied by its inverse.
+bool divided_by(const TraceView& view, std::int64_t loss, int number) {
+  const std::vector<bool> reached = view.ancestors(loss);
+  return std::any_of(view.trace().sites.begin(), view.trace().sites.end(), [&](const trace::Site& site) {
+    if (!reached[static_cast<std::size_t>(site.id)] || site.scalars.empty() || site.outputs.empty()) return false;
+    const trace::TensorType& output = site.outputs.front();
+    if (!output.requires_grad || !output.shape.empty()) return false;
+    const std::string_view name = base_name(site.name);
+    const double scalar = site.scalars.front();
+    return (name == "div" && scalar == number) || (name == "mul" && std::abs(scalar * number - 1) < 1e-6);
+  });
+}
+
+/// Windows that no short last window of an epoch explains: longer than usual, or a short one at the very beginning. A
+/// length is wrong only where the loss is divided by a fixed number of passes; a program that divides by what it has
+/// counted (rows, tokens), or not at all, may make its windows as long as it likes.
+std::optional<Irregular> find_irregular(const TraceView& view, const Windows& windows) {
   const std::vector<int>& lengths = windows.lengths;
-  if (lengths.size() < 4) return std::nullopt;
+  if (lengths.size() < 4 || windows.other_divisor) return std::nullopt;
   std::map<int, std::int64_t> counts;
   for (const int length : lengths)
     ++counts[length];
   const auto usual =
       std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (usual->first < 2 || 2 * usual->second < static_cast<std::int64_t>(lengths.size())) return std::nullopt;
+  if (!divided_by(view, windows.loss_site, usual->first)) return std::nullopt;
   Irregular result;
   result.usual = usual->first;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
@@ -179,15 +199,15 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       findings.push_back(std::move(finding));
       continue;
     }
-    if (const auto irregular = find_irregular(windows)) {
+    if (const auto irregular = find_irregular(view, windows)) {
       Finding finding = make(context, windows.step_site, irregular->steps, "GradScaler.step");
       finding.title = "accumulation windows differ in length";
       finding.message = fmt::format(
-          "{} usually steps after {} backward passes, but {} had {}: gradients of such a window are {} times as large "
-          "as "
-          "the others' when the loss is divided by {}.",
-          name, irregular->usual, plural(irregular->count, "window"), irregular->other,
-          number(static_cast<double>(irregular->other) / irregular->usual), irregular->usual);
+          "{} usually steps after {} backward passes, but {} had {}: the loss is divided by a fixed {}, so gradients "
+          "of "
+          "such a window are {} times as large as the others'.",
+          name, irregular->usual, plural(irregular->count, "window"), irregular->other, irregular->usual,
+          number(static_cast<double>(irregular->other) / irregular->usual));
       finding.proof = fmt::format("{} passes where {} are usual · {}", irregular->other, irregular->usual,
                                   plural(irregular->count, "window"));
       finding.evidence = {{"optimizer", name},

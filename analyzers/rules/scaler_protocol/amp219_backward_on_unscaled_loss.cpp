@@ -1,5 +1,6 @@
 #include <array>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -45,7 +46,131 @@ std::map<std::int64_t, Unscaled> find_unscaled(const TraceView& view) {
   return found;
 }
 
+/// Gradients of a loss that one scaler scaled, unscaled by another.
+struct Foreign {
+  StepSpan steps;
+  std::int64_t loss_site = trace::none;
+  std::int64_t step_site = trace::none;
+  std::int64_t scaled_by = trace::none;
+  std::int64_t unscaled_by = trace::none;
+  double factor = 1;
+};
+
+/// Follows which scaler multiplied the loss that an optimizer's gradients come from. From their unscaling to the next
+/// backward pass that scaler must be updated; where only another one is, that one has unscaled them.
+class ForeignScalers {
+ public:
+  explicit ForeignScalers(const TraceView& view) : view_(view) {}
+
+  std::map<std::int64_t, Foreign> find() {
+    walk_protocol(view_, [this](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState&) {
+      switch (event.kind) {
+        case EventKind::scale_loss:
+          if (event.site != trace::none) scaler_of_site_[event.site] = event.object;
+          break;
+        case EventKind::backward:
+          pass(span, event);
+          break;
+        case EventKind::unscale:
+          if (const auto open = open_.find(event.object); open != open_.end()) {
+            open->second.unscaled = true;
+            open->second.site = event.site;
+            open->second.steps = span;
+          }
+          break;
+        case EventKind::scaler_update:
+          for (auto& [optimizer, open] : open_) {
+            if (open.unscaled) open.updated.insert(event.object);
+          }
+          break;
+        default:
+          break;
+      }
+    });
+    for (auto& [optimizer, open] : open_)
+      close(optimizer, open);
+    return std::move(found_);
+  }
+
+ private:
+  struct Open {
+    std::int64_t scaler = trace::none;
+    std::int64_t loss_site = trace::none;
+    std::int64_t site = trace::none;
+    bool unscaled = false;
+    StepSpan steps;
+    std::set<std::int64_t> updated;
+  };
+
+  void pass(const StepSpan& span, const trace::ProtocolEvent& event) {
+    if ((event.flags & event_flag::gradients_only) != 0) return;
+    std::erase_if(open_, [this](const auto& entry) {
+      if (entry.second.unscaled) close(entry.first, entry.second);
+      return entry.second.unscaled;
+    });
+    const auto scaler = scaler_of_site_.find(event.site);
+    for (std::int64_t i = 0; i < 64; ++i) {
+      if ((event.optimizers >> i & 1U) == 0) continue;
+      if ((event.flags & event_flag::scaled) == 0 || scaler == scaler_of_site_.end()) continue;
+      if (scaler->second == trace::none) continue;
+      Open& open = open_[i];
+      open.scaler = scaler->second;
+      open.loss_site = event.site;
+      open.steps = span;
+    }
+  }
+
+  void close(std::int64_t optimizer, const Open& open) {
+    if (!open.unscaled || open.updated.empty() || open.updated.contains(open.scaler)) return;
+    const std::int64_t other = *open.updated.begin();
+    const auto of_loss = view_.scale_at(open.steps.first, open.scaler);
+    const auto of_gradients = view_.scale_at(open.steps.first, other);
+    if (!of_loss || !of_gradients || *of_gradients == 0 || *of_loss == *of_gradients) return;
+    Foreign& foreign = found_[optimizer];
+    if (foreign.steps.count == 0) {
+      foreign.loss_site = open.loss_site;
+      foreign.step_site = open.site;
+      foreign.scaled_by = open.scaler;
+      foreign.unscaled_by = other;
+      foreign.factor = *of_loss / *of_gradients;
+    }
+    extend(foreign.steps, open.steps);
+  }
+
+  const TraceView& view_;
+  std::map<std::int64_t, std::int64_t> scaler_of_site_;  ///< that last multiplied a loss there
+  std::map<std::int64_t, Open> open_;                    ///< by optimizer
+  std::map<std::int64_t, Foreign> found_;                ///< by optimizer
+};
+
+void report_foreign(const RuleContext& context, std::vector<Finding>& findings) {
+  const TraceView& view = context.view();
+  if (view.trace().scalers.size() < 2) return;
+  for (const auto& [optimizer, foreign] : ForeignScalers(view).find()) {
+    if (foreign.steps.count < 2 && view.steps() > 2) continue;
+    const std::string name = optimizer_name(view, optimizer);
+    Finding finding = context.finding();
+    finding.culprit = context.culprit(foreign.step_site);
+    finding.culprit.phase = trace::Phase::scaler;
+    finding.steps = foreign.steps;
+    finding.title = "gradients are unscaled by another scaler than the one that scaled their loss";
+    finding.message = fmt::format(
+        "The loss at {} is multiplied by the scale of one scaler, and the gradients that {} steps with are divided by "
+        "that of another: they come out {} times their size, and overflows are counted by the wrong one.",
+        view.describe(foreign.loss_site), name, number(foreign.factor));
+    finding.proof =
+        fmt::format("gradients {} times their size in {}", number(foreign.factor), plural(foreign.steps.count, "step"));
+    finding.evidence = {{"factor", foreign.factor},
+                        {"optimizer", name},
+                        {"scaled_by", static_cast<double>(foreign.scaled_by)},
+                        {"unscaled_by", static_cast<double>(foreign.unscaled_by)}};
+    finding.fix = "scale the loss, step and update with one and the same scaler";
+    findings.push_back(std::move(finding));
+  }
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
+  report_foreign(context, findings);
   const TraceView& view = context.view();
   const char* const fix = "scaler.scale(loss).backward()   instead of loss.backward()";
   if (const Refusal refusal = first_refusal(view, RefusalCause::unscaled_loss); refusal.steps.count > 0) {

@@ -41,7 +41,8 @@ AMPSCOPE_API void ampscope_note_optimizer_step(uintptr_t object, const char* cla
                                                int through_scaler, int begin);
 AMPSCOPE_API void ampscope_note_schedule_step(uintptr_t object, const char* class_name, uintptr_t optimizer,
                                               int from_constructor);
-AMPSCOPE_API void ampscope_note_scale_read(uintptr_t scaler);
+/* `as_factor`: the program multiplies or divides by what it read, then or later. */
+AMPSCOPE_API void ampscope_note_scale_read(uintptr_t scaler, int as_factor);
 /* A scaler was made; an earlier one of the same address is gone. */
 AMPSCOPE_API void ampscope_note_scaler_made(uintptr_t scaler);
 /* The state of an earlier scaler or optimizer was loaded into this one. */

@@ -46,7 +46,7 @@ class Adapter:
         self.note_schedule_step = self._declare(
             "ampscope_note_schedule_step", None, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int
         )
-        self.note_scale_read = self._declare("ampscope_note_scale_read", None, ctypes.c_size_t)
+        self.note_scale_read = self._declare("ampscope_note_scale_read", None, ctypes.c_size_t, ctypes.c_int)
         self.note_scaler_made = self._declare("ampscope_note_scaler_made", None, ctypes.c_size_t)
         self.note_scaler_restored = self._declare("ampscope_note_scaler_restored", None, ctypes.c_size_t)
         self.note_optimizer_restored = self._declare("ampscope_note_optimizer_restored", None, ctypes.c_size_t)

@@ -17,6 +17,7 @@ from types import CodeType, FrameType, MethodType
 from typing import Any
 
 from ._adapter import Adapter
+from ._program_text import is_used_as_factor
 
 # From an optimizer's hook up to GradScaler.step there are profile_hook_step, the schedule's step counter and what
 # Lightning or accelerate put between; deeper means that somebody else called the optimizer.
@@ -41,6 +42,7 @@ class ProtocolNotes:
         self._autocast_class = torch.amp.autocast
         self._torch_folder = os.path.dirname(torch.__file__) + os.sep
         self._autocast_lines: dict[tuple[CodeType, int], int] = {}
+        self._scale_reads: dict[tuple[CodeType, int], int] = {}
         self._autocast_made_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._scaler_code = _codes(self._scaler_class, "step", "_maybe_opt_step")
         self._handles: list[Any] = []
@@ -140,8 +142,13 @@ class ProtocolNotes:
 
     def _scale_read(self, scaler: Any, frame: FrameType | None) -> None:
         caller = frame.f_globals.get("__name__", "") if frame is not None else ""
-        if not str(caller).startswith("torch."):  # torch reads it itself, for state_dict
-            self._adapter.note_scale_read(id(scaler))
+        if frame is None or str(caller).startswith("torch."):  # torch reads it itself, for state_dict
+            return
+        key = (frame.f_code, frame.f_lasti)
+        as_factor = self._scale_reads.get(key)
+        if as_factor is None:
+            as_factor = self._scale_reads[key] = int(is_used_as_factor(frame))
+        self._adapter.note_scale_read(id(scaler), as_factor)
 
     # The scaler's life and its refusals
 
@@ -183,6 +190,7 @@ class ProtocolNotes:
                     refused(args or tuple(kwargs.values()), error)
                 except Exception:
                     pass  # an object that is not what its class says; the program gets its own exception
+                _forget_wrapper(error)
                 raise
             finally:
                 nesting.refusing = False
@@ -244,6 +252,9 @@ class ProtocolNotes:
             nesting.inside = True
             try:
                 result = original(self, *args, **kwargs)
+            except BaseException as error:
+                _forget_wrapper(error)
+                raise
             finally:
                 nesting.inside = False
             try:
@@ -254,6 +265,13 @@ class ProtocolNotes:
 
         wrapper.__code__ = wrapper.__code__.replace(co_filename=_FILE_NOT_COUNTED)
         return wrapper
+
+
+def _forget_wrapper(error: BaseException) -> None:
+    """Takes the wrapper that calls this out of an exception's traceback. A bare raise adds no entry of its own."""
+    entry = error.__traceback__
+    if entry is not None and entry.tb_frame.f_code.co_filename == _FILE_NOT_COUNTED:
+        error.__traceback__ = entry.tb_next
 
 
 class WatchedMethod:

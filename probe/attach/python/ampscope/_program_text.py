@@ -1,0 +1,83 @@
+"""What a program does with a number that it got from a call, as far as its own code says."""
+
+from __future__ import annotations
+
+from types import CodeType, FrameType
+from typing import Any
+
+_FACTOR_OPERATORS = ("*", "/", "*=", "/=")
+# Before Python 3.11 each operator had an instruction of its own.
+_FACTOR_INSTRUCTIONS = (
+    "BINARY_TRUE_DIVIDE",
+    "BINARY_MULTIPLY",
+    "INPLACE_TRUE_DIVIDE",
+    "INPLACE_MULTIPLY",
+)
+# How many instructions after a name is loaded it may meet its operator: `scale * norm.item()` loads and calls between.
+_REACH = 6
+
+
+def is_used_as_factor(frame: FrameType) -> bool:
+    """Whether the result of the call that `frame` is at is multiplied or divided with, there or under its name.
+
+    The name is looked for in the same function, and one of an object's attributes in the other methods of its class.
+    """
+    import dis  # torch has imported it
+
+    instructions = list(dis.get_instructions(frame.f_code))
+    # Python points at the call or at the cache entries behind it.
+    at = sum(each.offset <= frame.f_lasti for each in instructions) - 1
+    if at < 0:
+        return False
+    for position in range(at + 1, min(at + 1 + _REACH, len(instructions))):
+        instruction = instructions[position]
+        if _is_factor_operator(instruction):
+            return True
+        if instruction.opname.startswith("STORE_"):
+            return _name_is_factor(frame, instructions, instruction)
+        if not instruction.opname.startswith(("LOAD_", "UNARY_", "CACHE", "RESUME", "COPY", "PRECALL", "EXTENDED_ARG")):
+            return False
+    return False
+
+
+def _name_is_factor(frame: FrameType, instructions: list[Any], stored: Any) -> bool:
+    names = _names(stored)
+    if any(_is_factor_in(instructions, name) for name in names):
+        return True
+    if stored.opname != "STORE_ATTR":
+        return False
+    import dis
+
+    code = frame.f_code
+    owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    for function in vars(type(owner)).values():
+        other = getattr(function, "__code__", None)
+        if isinstance(other, CodeType) and other is not code:
+            others = list(dis.get_instructions(other))
+            if any(_is_factor_in(others, name) for name in names):
+                return True
+    return False
+
+
+def _is_factor_in(instructions: list[Any], name: str) -> bool:
+    for position, instruction in enumerate(instructions):
+        if not instruction.opname.startswith("LOAD_") or name not in _names(instruction):
+            continue
+        for later in instructions[position + 1 : position + 1 + _REACH]:
+            if _is_factor_operator(later):
+                return True
+            if not later.opname.startswith(("LOAD_", "CALL", "PRECALL", "PUSH_NULL", "CACHE", "EXTENDED_ARG")):
+                break
+    return False
+
+
+def _is_factor_operator(instruction: Any) -> bool:
+    if instruction.opname == "BINARY_OP":
+        return instruction.argrepr in _FACTOR_OPERATORS
+    return instruction.opname in _FACTOR_INSTRUCTIONS
+
+
+def _names(instruction: Any) -> tuple[str, ...]:
+    """Python 3.13 loads and stores two names in one instruction."""
+    value = instruction.argval
+    return value if isinstance(value, tuple) else (str(value),)
