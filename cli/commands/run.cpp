@@ -51,7 +51,7 @@ class Run {
     app.add_option("--level", level_, "How much to record: ops, grads, auto, full or shadow (default auto)")
         ->type_name("LEVEL");
     app.add_option("--budget", budget_,
-                   "Wanted limit of the cost, a share of the run's time: 2% (recorded, not enforced yet)")
+                   "Most that recording may add to the run's time: 2%; steps are then drawn (default no limit)")
         ->type_name("PERCENT");
     app.add_option("--max-size", max_size_, "Largest trace of one process (default 512MiB)")->type_name("SIZE");
     app.add_flag("--check", check_, "Exit with 1 when the program succeeded and there are findings");
@@ -108,7 +108,6 @@ class Run {
     launch_.directory = directory;
     launch_.level = parse_choice(level.text, level_names(), "level", level.origin);
     if (!budget.text.empty()) launch_.budget_percent = parse_percent(budget.text, budget.origin);
-    tell_what_is_not_there_yet();
     launch_.max_bytes = parse_size(max_size.text, max_size.origin);
     launch_.run_id = new_run_id();
     checking_ = parse_switch(check.text, check.origin);
@@ -137,13 +136,6 @@ class Run {
     if (!repro.empty()) launch_.repro_folder = prepare_repro_folder(repro, force_);
     check_writable(name_->path().empty() ? name_->folder() + "/ampscope.trace" : name_->path(), true);
     make_room(*name_);
-  }
-
-  /// Asked for by a name this release knows and does less for; nobody is to find out from the figures.
-  void tell_what_is_not_there_yet() const {
-    if (launch_.budget_percent > 0) {
-      print(Stream::err, "ampscope: --budget is not enforced in this release; the cost is measured and reported\n");
-    }
   }
 
   /// Traces of an earlier run with this name are in the way: of them and the new ones no report could be made.
