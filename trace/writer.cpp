@@ -281,6 +281,8 @@ void Writer::add(std::span<const SiteNumerics> records) noexcept {
   if (impl_) impl_->add_rows(records);
 }
 void Writer::add(std::span<const RoundingErrors> records) noexcept {
+  if (impl_) impl_->add_rows(records);
+}
 void Writer::add(std::span<const WriteSample> records) noexcept {
   if (impl_) impl_->add_rows(records);
 }
