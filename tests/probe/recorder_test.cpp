@@ -220,8 +220,8 @@ std::uintmax_t size_of_run(Options options, const fs::path& folder, std::int64_t
 }
 
 TEST_F(RecorderTest, TenTimesTheStepsGiveHardlyMoreTrace) {
-  const std::uintmax_t settled = size_of_run(options_, folder_, 4000);
-  const std::uintmax_t longer = size_of_run(options_, folder_, 40'000);
+  const std::uintmax_t settled = size_of_run(options_, folder_, 2 * settled_steps);
+  const std::uintmax_t longer = size_of_run(options_, folder_, 20 * settled_steps);
   EXPECT_LE(static_cast<double>(longer), 1.2 * static_cast<double>(settled)) << settled << " -> " << longer;
   RecordProperty("settled", std::to_string(settled));
   RecordProperty("longer", std::to_string(longer));
