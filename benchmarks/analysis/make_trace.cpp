@@ -203,7 +203,7 @@ class Maker {
     std::int64_t gap = 1;
     // As the probe plans its looks: the first steps, then ever rarer ones.
     for (std::int64_t step = 0; step < options_.steps; step += gap) {
-      gap = step < 2 ? 1 : std::max<std::int64_t>(2, step / 4);
+      gap = step < 2 ? 1 : std::max<std::int64_t>(2, step < record::settled_steps ? step / 4 : step / 2);
       for (std::int64_t i = 0; i < options_.sites; ++i) {
         trace::SiteNumerics row;
         row.site = i;

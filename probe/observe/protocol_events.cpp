@@ -23,7 +23,7 @@ void plan_numerics(Session& session, std::int64_t step) {
   const std::int64_t planned = session.next_full_step.load(std::memory_order_relaxed);
   if (step >= planned && step >= 2) {
     full = true;
-    const std::int64_t gap = std::max<std::int64_t>(2, step / 4);
+    const std::int64_t gap = std::max<std::int64_t>(2, step < record::settled_steps ? step / 4 : step / 2);
     weight = static_cast<double>(gap);
     session.next_full_step.store(step + gap, std::memory_order_relaxed);
   }

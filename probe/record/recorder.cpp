@@ -168,7 +168,7 @@ std::uint64_t most_bytes(const Options& options) {
 template <typename Row>
 void add_below(std::uint64_t most, trace::Writer& writer, const std::vector<Row>& rows) {
   constexpr std::size_t piece = 64;
-  constexpr std::uint64_t frame = 128 << 10;
+  const std::uint64_t frame = std::clamp<std::uint64_t>(most / 64, 4 << 10, 128 << 10);
   for (std::size_t at = 0; at < rows.size() && writer.bytes_written() <= most; at += piece) {
     writer.add(std::span<const Row>(rows).subspan(at, std::min(piece, rows.size() - at)));
     if (writer.bytes_pending() > frame && writer.bytes_written() + writer.bytes_pending() > most) writer.flush();
@@ -551,6 +551,7 @@ void Recorder::write_pending(bool everything) {
   }
   writer_.add(std::span<const trace::WriteSample>(writes));
 
+  const bool late = late_steps_.load(std::memory_order_relaxed) > 0;
   std::vector<trace::SiteTotals> totals;
   written_calls_.resize(static_cast<std::size_t>(known_sites_), 0);
   for (std::int64_t site = 0; site < known_sites_; ++site) {
@@ -558,7 +559,8 @@ void Recorder::write_pending(bool everything) {
     if (!counters) continue;
     const trace::SiteTotals row = counters->totals(site);
     std::int64_t& written = written_calls_[static_cast<std::size_t>(site)];
-    if (everything ? row.calls == written : !worth_writing(row.calls, written)) continue;
+    // What late results have added shows in no call.
+    if (everything ? row.calls == written && !late : !worth_writing(row.calls, written)) continue;
     written = row.calls;
     totals.push_back(row);
   }

@@ -11,9 +11,15 @@
 
 namespace ampscope::record {
 
-/// Length of the window that begins at `first_step`: one step up to 16, then a sixteenth of the steps so far.
+/// From this step on a run counts as settled, and what is kept of it grows more slowly: ten times the steps give at
+/// most a fifth more trace.
+inline constexpr std::int64_t settled_steps = 4096;
+
+/// Length of the window that begins at `first_step`: one step up to 31, then a sixteenth of the steps so far, a third
+/// once the run has settled.
 [[nodiscard]] constexpr std::int64_t window_length(std::int64_t first_step) noexcept {
-  return first_step < 32 ? 1 : first_step / 16;
+  if (first_step < 32) return 1;
+  return first_step < settled_steps ? first_step / 16 : first_step / 3;
 }
 
 /// What the fast lane carries for one gradient.
