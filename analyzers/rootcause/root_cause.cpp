@@ -200,10 +200,24 @@ const Candidate* forward_partner(const TraceView& view, std::span<const Candidat
   return nullptr;
 }
 
+/// Whether a backward call works with values of the forward pass alone (x³ in the derivative of x⁴): gradients, and so
+/// the loss scale, come in later.
+bool takes_no_gradient(const TraceView& view, const NonfiniteEvent& event) {
+  bool any = false;
+  for (const trace::WitnessTensor& input : event.inputs) {
+    if (!trace::is_floating(input.type.dtype)) continue;
+    const Site* const producer = view.site(input.type.producer);
+    if (producer == nullptr || producer->phase != Phase::forward) return false;
+    any = true;
+  }
+  return any;
+}
+
 /// Whether a smaller loss scale could have kept this backward call finite: fp16 that overflowed, not a division by zero
 /// and not something fp32 cannot hold.
-bool depends_on_scale(const Candidate& candidate) {
+bool depends_on_scale(const TraceView& view, const Candidate& candidate) {
   if (candidate.scaling) return true;
+  if (takes_no_gradient(view, *candidate.event)) return false;
   // Not finite in higher precision either: no scale is small enough.
   if (candidate.event->replay.done && !candidate.event->replay.finite) return false;
   const trace::DType dtype = compute_dtype(*candidate.event, *candidate.site);
@@ -407,7 +421,7 @@ std::optional<Origin> origin_in(Ancestry& ancestry, std::span<const SkipAnalysis
     return std::nullopt;
   }
   // The scale's own overflow: harmless one by one, and where it does not end the scale itself is what to talk about.
-  if (outcome.skipped && depends_on_scale(*birth)) return std::nullopt;
+  if (outcome.skipped && depends_on_scale(view, *birth)) return std::nullopt;
   Origin origin = make_origin(view, *birth, step, all.size());
   if (partner != nullptr) origin.forward_event = partner->event;
   return origin;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -63,6 +64,59 @@ std::optional<Merged> made_narrow(const TraceView& view, const trace::Site& site
   }
   merged.step = std::max<std::int64_t>(view.totals(site.id).first_step, 0);
   return notable(merged.distinct, merged.kept, min_share) ? std::optional(merged) : std::nullopt;
+}
+
+/// Whether what a site makes is used to tell things apart: compared, looked up, turned into an angle.
+bool tells_apart(const TraceView& view, std::int64_t site) {
+  std::vector<std::int64_t> front = {site};
+  for (int hop = 0; hop < 4; ++hop) {
+    std::vector<std::int64_t> next;
+    for (const std::int64_t at : front) {
+      for (const std::int64_t consumer : view.consumers(at)) {
+        const trace::Site& user = *view.site(consumer);
+        const std::string_view base = base_name(user.name);
+        for (const std::string_view name : {"eq", "ne", "sin", "cos", "embedding", "index", "index_select", "gather",
+                                            "one_hot", "bucketize", "searchsorted", "unique"}) {
+          if (base == name) return true;
+        }
+        // Back to integers: they are to be the same ones.
+        const bool back = op_kind(user.name) == OpKind::cast && !user.outputs.empty() &&
+                          user.outputs.front().dtype == trace::DType::int64;
+        if (back) return true;
+        if (base == "mul" || base == "div" || base == "outer" || op_kind(user.name) == OpKind::move ||
+            op_kind(user.name) == OpKind::cast) {
+          next.push_back(consumer);
+        }
+      }
+    }
+    front = std::move(next);
+  }
+  return false;
+}
+
+/// Numbers that count something and are converted: arange(4096).to(bfloat16), ids.half().
+std::vector<Merged> converted(const TraceView& view, double min_share) {
+  std::map<std::int64_t, Merged> sites;
+  for (const trace::WriteSample& write : view.trace().writes) {
+    if (write.kind != trace::WriteKind::cast || write.distinct < few) continue;
+    if (!notable(write.distinct, write.distinct_kept, min_share)) continue;
+    if (!write.evenly_spaced && !(write.whole && tells_apart(view, write.site))) continue;
+    const trace::Site* const outer = view.outermost_op(write.site);
+    if (outer == nullptr) continue;
+    const auto [entry, is_new] = sites.try_emplace(outer->id);
+    Merged& merged = entry->second;
+    if (!is_new && merged.distinct - merged.kept >= write.distinct - write.distinct_kept) continue;
+    merged = {outer,
+              write.dtype,
+              write.distinct,
+              write.distinct_kept,
+              std::max(std::abs(write.largest), std::abs(write.smallest)),
+              is_new ? write.step : merged.step};
+  }
+  std::vector<Merged> result;
+  for (const auto& [site, merged] : sites)
+    result.push_back(merged);
+  return result;
 }
 
 void report(const RuleContext& context, const Merged& merged, std::vector<Finding>& findings) {
@@ -132,6 +186,11 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const double min_share = context.parameter("min_share");
   for (const trace::Site& site : view.trace().sites) {
     if (const std::optional<Merged> merged = made_narrow(view, site, min_share)) report(context, *merged, findings);
+  }
+  for (const Merged& merged : converted(view, min_share)) {
+    const bool told = std::any_of(findings.begin(), findings.end(),
+                                  [&](const Finding& finding) { return finding.culprit.site == merged.site->id; });
+    if (!told) report(context, merged, findings);
   }
   for (std::size_t i = 0; findings.empty() && i < view.trace().sites.size(); ++i)
     report_angle(context, view.trace().sites[i], findings);

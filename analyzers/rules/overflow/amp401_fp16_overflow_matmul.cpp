@@ -5,19 +5,20 @@
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
 #include "analyzers/rootcause/evidence.h"
+#include "analyzers/rootcause/range.h"
 
 namespace ampscope::analyzers {
 
 namespace {
 
-Claim claim(const RuleContext&, const Origin& origin) {
+Claim claim(const RuleContext& context, const Origin& origin) {
   if (origin.op != OpKind::matmul || origin.from_intended_infinity) return Claim::none;
   const trace::DType dtype = compute_dtype(*origin.event, *origin.site);
   if (dtype != trace::DType::float16) return Claim::none;
   // The operator to blame is another than the one that was looked at: its own inputs are not known.
   if (origin.site->id != origin.event->site) return Claim::plausible;
   if (origin.kind != trace::OriginKind::producer && origin.kind != trace::OriginKind::unknown) return Claim::none;
-  return judge_overflow(*origin.event, dtype, largest_product(origin));
+  return behind_wider_cause(context.view(), origin, judge_overflow(*origin.event, dtype, largest_product(origin)));
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {

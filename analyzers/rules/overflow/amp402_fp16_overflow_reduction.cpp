@@ -6,6 +6,7 @@
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
 #include "analyzers/rootcause/evidence.h"
+#include "analyzers/rootcause/range.h"
 
 namespace ampscope::analyzers {
 
@@ -30,7 +31,7 @@ std::optional<double> largest_possible(const Origin& origin) {
   return n * *largest;
 }
 
-Claim claim(const RuleContext&, const Origin& origin) {
+Claim claim(const RuleContext& context, const Origin& origin) {
   const bool reduces = origin.op == OpKind::reduction || origin.op == OpKind::loss || origin.op == OpKind::normalise;
   if (!reduces || origin.from_intended_infinity) return Claim::none;
   const trace::DType computed = compute_dtype(*origin.event, *origin.site);
@@ -38,7 +39,8 @@ Claim claim(const RuleContext&, const Origin& origin) {
   if (computed != trace::DType::float16 && out != trace::DType::float16) return Claim::none;
   if (origin.site->id != origin.event->site) return Claim::plausible;
   if (origin.kind != trace::OriginKind::producer && origin.kind != trace::OriginKind::unknown) return Claim::none;
-  return judge_overflow(*origin.event, trace::DType::float16, largest_possible(origin));
+  return behind_wider_cause(context.view(), origin,
+                            judge_overflow(*origin.event, trace::DType::float16, largest_possible(origin)));
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {

@@ -5,6 +5,7 @@
 
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
+#include "analyzers/rootcause/range.h"
 #include "analyzers/rootcause/scene.h"
 
 namespace ampscope::analyzers {
@@ -16,13 +17,14 @@ bool in_place(const trace::NonfiniteEvent& event) {
                      [](const trace::WitnessTensor& input) { return input.finite_before; });
 }
 
-Claim claim(const RuleContext&, const Origin& origin) {
+Claim claim(const RuleContext& context, const Origin& origin) {
   if (origin.op != OpKind::elementwise || !made_here(origin)) return Claim::none;
   const trace::NonfiniteEvent& event = *origin.event;
   if (compute_dtype(event, *origin.site) != trace::DType::float16 && output_dtype(event) != trace::DType::float16)
     return Claim::none;
   if (output_counts(event).infinite() == 0 || divides_by_zero(origin) || !inputs_finite(event)) return Claim::none;
-  const Claim judged = judge_overflow(event, trace::DType::float16, std::nullopt);
+  const Claim judged =
+      behind_wider_cause(context.view(), origin, judge_overflow(event, trace::DType::float16, std::nullopt));
   // A constant that does not fit, or a mask at the very end of the type, says more than the operator that met it.
   if (judged == Claim::proven && (mask_constant(origin) || saturating_mask(origin) != nullptr)) return Claim::supported;
   return judged == Claim::plausible && in_place(event) ? Claim::supported : judged;

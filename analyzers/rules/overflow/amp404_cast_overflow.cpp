@@ -5,6 +5,7 @@
 
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
+#include "analyzers/rootcause/range.h"
 #include "analyzers/rootcause/scene.h"
 
 namespace ampscope::analyzers {
@@ -20,7 +21,7 @@ const trace::WitnessTensor* cast_input(const trace::NonfiniteEvent& event) {
   return found;
 }
 
-Claim claim(const RuleContext&, const Origin& origin) {
+Claim claim(const RuleContext& context, const Origin& origin) {
   if (origin.op != OpKind::cast || origin.from_intended_infinity || origin.kind == trace::OriginKind::input)
     return Claim::none;
   const trace::DType to = output_dtype(*origin.event);
@@ -30,7 +31,7 @@ Claim claim(const RuleContext&, const Origin& origin) {
   if (from == nullptr) return trace::is_half(to) ? Claim::plausible : Claim::none;
   if (from->stats.nonfinite() != 0 || from->stats.absmax <= trace::float_limits(to).max) return Claim::none;
   // A constant that the program chose explains more than that its cast overflowed.
-  return mask_constant(origin) ? Claim::supported : Claim::proven;
+  return mask_constant(origin) ? Claim::supported : behind_wider_cause(context.view(), origin, Claim::proven);
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <set>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,15 +17,29 @@ namespace {
 /// known, or when it was not made by overflow.
 const trace::NonfiniteEvent* born(const TraceView& view, const trace::NonfiniteEvent& absorber, std::int64_t producer) {
   const auto events = view.nonfinite_events(absorber.step);
-  std::int64_t site = producer;
+  // Sites whose latest call may have handed on the value. What only moves or widens it is not looked at and has no
+  // event of its own: its producers stand for it.
+  std::set<std::int64_t> sites;
+  const auto follow = [&](std::int64_t site) {
+    std::vector<std::int64_t> open = {site};
+    while (!open.empty()) {
+      const std::int64_t at = open.back();
+      open.pop_back();
+      if (view.site(at) == nullptr || !sites.insert(at).second || view.totals(at).checked_calls != 0) continue;
+      for (const std::int64_t before : view.producers(at))
+        open.push_back(before);
+    }
+  };
+  follow(producer);
   for (std::size_t i = events.size(); i-- > 0;) {
     const trace::NonfiniteEvent& event = *events[i];
-    if (event.order > absorber.order || event.site != site) continue;
+    if (event.order > absorber.order || !sites.contains(event.site)) continue;
     if (event.kind == trace::OriginKind::producer) return &event;
     const auto bad = std::find_if(event.inputs.begin(), event.inputs.end(),
                                   [](const trace::WitnessTensor& input) { return input.stats.nonfinite() != 0; });
     if (bad == event.inputs.end()) return nullptr;
-    site = bad->type.producer;
+    sites.clear();
+    follow(bad->type.producer);
   }
   return nullptr;
 }

@@ -12,16 +12,18 @@ namespace ampscope::analyzers {
 namespace {
 
 /// A kept tensor that a call read or wrote: the running statistics of a normalisation, or what an earlier step made.
-const trace::WitnessTensor* kept(const trace::NonfiniteEvent& event, const trace::Site& site) {
+const trace::WitnessTensor* kept(const TraceView& view, const trace::NonfiniteEvent& event, const trace::Site& site) {
   for (const trace::WitnessTensor& input : event.inputs) {
     if (input.type.parameter != trace::none || input.type.requires_grad) continue;
     const bool bad = input.stats.nonfinite() != 0;
     if (bad && (input.argument == "running_mean" || input.argument == "running_var")) return &input;
     // NaN, not infinity alone: a running minimum starts from infinity.
     if (input.earlier_step && input.stats.nan != 0) return &input;
-    // Overwritten in place: what stands there now is the result.
+    // Overwritten in place: what stands there now is the result. An operator that is not in place itself writes new
+    // memory with others inside it, whatever stood at that address before.
     const bool written = input.earlier_step && !input.looked_at && !event.outputs.empty();
-    if (written && event.outputs.front().stats.nan != 0 && site.name.ends_with('_')) return &input;
+    if (written && event.outputs.front().stats.nan != 0 && view.outermost_op(site.id)->name.ends_with('_'))
+      return &input;
   }
   return nullptr;
 }
@@ -86,15 +88,15 @@ void describe_buffer(const RuleContext& context, const trace::NonfiniteEvent& ev
   finding.fix_cpp = "update it only when torch::isfinite(x).all().item<bool>(), and repair what is stored";
 }
 
-Claim claim(const RuleContext&, const Origin& origin) {
+Claim claim(const RuleContext& context, const Origin& origin) {
   if (origin.from_intended_infinity || origin.kind == trace::OriginKind::producer || !looks_at(*origin.site))
     return Claim::none;
-  const trace::WitnessTensor* const tensor = kept(*origin.event, *origin.site);
+  const trace::WitnessTensor* const tensor = kept(context.view(), *origin.event, *origin.site);
   return tensor != nullptr && (tensor->earlier_step) ? Claim::proven : Claim::none;
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
-  describe_buffer(context, *origin.event, *kept(*origin.event, *origin.site), finding);
+  describe_buffer(context, *origin.event, *kept(context.view(), *origin.event, *origin.site), finding);
   finding.message += describe_outcome(origin);
 }
 
@@ -107,7 +109,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   for (const trace::NonfiniteEvent& event : view.trace().nonfinite_events) {
     const trace::Site* const site = view.site(event.site);
     if (site == nullptr || event.kind == trace::OriginKind::absorber || !looks_at(*site)) continue;
-    const trace::WitnessTensor* const tensor = kept(event, *site);
+    const trace::WitnessTensor* const tensor = kept(view, event, *site);
     if (tensor == nullptr) continue;
     Finding finding = context.finding();
     finding.steps = {event.step, event.step, 1};

@@ -8,42 +8,12 @@
 
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
+#include "analyzers/rootcause/growth.h"
 #include "analyzers/rootcause/scene.h"
 
 namespace ampscope::analyzers {
 
 namespace {
-
-struct Sample {
-  double step;
-  double exponent;  ///< log2 of the largest magnitude
-};
-
-struct Trend {
-  double slope = 0;  ///< powers of two a step: the median of the slopes between all pairs of samples
-  double low = 0;    ///< their lower and upper quartile
-  double high = 0;
-  double rising = 0;  ///< share of pairs in which the later one is larger
-};
-
-Trend trend_of(const std::vector<Sample>& samples) {
-  std::vector<double> slopes;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    for (std::size_t k = i + 1; k < samples.size(); ++k) {
-      if (samples[k].step > samples[i].step)
-        slopes.push_back((samples[k].exponent - samples[i].exponent) / (samples[k].step - samples[i].step));
-    }
-  }
-  Trend trend;
-  if (slopes.empty()) return trend;
-  std::sort(slopes.begin(), slopes.end());
-  trend.low = slopes[slopes.size() / 4];
-  trend.slope = slopes[slopes.size() / 2];
-  trend.high = slopes[slopes.size() * 3 / 4];
-  trend.rising = static_cast<double>(std::count_if(slopes.begin(), slopes.end(), [](double s) { return s > 0; })) /
-                 static_cast<double>(slopes.size());
-  return trend;
-}
 
 struct Candidate {
   std::int64_t site = trace::none;
@@ -63,7 +33,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   std::int64_t sites = 0;
   for (const trace::Site& site : view.trace().sites) {
     if (site.kind != trace::SiteKind::op || site.phase != trace::Phase::forward || !site.grad_enabled) continue;
-    std::vector<Sample> samples;
+    std::vector<GrowthSample> samples;
     double largest = 0;
     for (const trace::SiteNumerics* numerics : view.numerics(site.id)) {
       if (numerics->dtype != trace::DType::float16 || numerics->stats.absmax <= 0) continue;

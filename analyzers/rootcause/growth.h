@@ -1,0 +1,45 @@
+// How the values of operators grow over the steps of a run: what tells a run that diverges, or one that drifts towards
+// the end of its type, from a healthy model that overflows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analyzers/core/trace_view.h"
+
+namespace ampscope::analyzers {
+
+struct GrowthSample {
+  double step = 0;
+  double exponent = 0;  ///< log2 of the largest magnitude
+};
+
+/// Slope by the median over all pairs of samples (Theil 1950, Sen 1968): a few outliers do not move it.
+struct Trend {
+  double slope = 0;  ///< powers of two a step
+  double low = 0;    ///< lower and upper quartile of the slopes
+  double high = 0;
+  double rising = 0;  ///< share of pairs in which the later one is larger
+};
+[[nodiscard]] Trend trend_of(const std::vector<GrowthSample>& samples);
+
+/// Largest finite magnitudes of a site's results in the sampled steps up to `until`, oldest first.
+[[nodiscard]] std::vector<GrowthSample> growth_samples(const TraceView& view, std::int64_t site, std::int64_t until);
+
+/// A run whose layers grow by orders of magnitude within some steps.
+struct Divergence {
+  std::int64_t site = trace::none;  ///< that grew most
+  double first = 0;                 ///< largest value in the first sample, and in the last before the overflow
+  double last = 0;
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+  double bits_per_step = 0;
+  std::int64_t growing = 0;  ///< layers that grew, of `layers`
+  std::int64_t layers = 0;
+};
+/// Whether matrix products of the forward pass were diverging before `step`, judged by those that were sampled at least
+/// three times up to then.
+[[nodiscard]] std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t step);
+
+}  // namespace ampscope::analyzers

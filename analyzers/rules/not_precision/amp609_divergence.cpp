@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "analyzers/core/numbers.h"
+#include "analyzers/core/rule_context.h"
+#include "analyzers/rootcause/evidence.h"
+#include "analyzers/rootcause/growth.h"
+#include "analyzers/rootcause/scene.h"
+
+namespace ampscope::analyzers {
+
+namespace {
+
+/// Values that no activation of a model that learns has, and from which fp32 and bf16 overflow in some more layers.
+constexpr double explosive = 1e10;
+
+/// Steps in which weights that are too large from the start show.
+constexpr std::int64_t first_steps = 2;
+
+/// An overflow, whatever the operator: infinities from finite inputs, or NaN (the difference of two infinities) from
+/// inputs whose products pass the end of the type.
+bool overflows(const Origin& origin) {
+  if (!made_here(origin) || !inputs_finite(*origin.event) || divides_by_zero(origin) || mask_constant(origin))
+    return false;
+  if (output_counts(*origin.event).infinite() != 0) return true;
+  const double limit = trace::float_limits(compute_dtype(*origin.event, *origin.site)).max;
+  return input_absmax(*origin.event).value_or(0) >= std::sqrt(limit);
+}
+
+/// In the first steps already, over the layers: the weights are too large from the start.
+bool explodes_over_layers(const TraceView& view, const Origin& origin) {
+  const trace::DType dtype = compute_dtype(*origin.event, *origin.site);
+  const auto largest = input_absmax(*origin.event);
+  if (dtype == trace::DType::float16 || !largest || *largest < explosive || origin.steps.first > first_steps)
+    return false;
+  // Not the data: the first layers had ordinary values.
+  const auto& sites = view.trace().sites;
+  return std::any_of(sites.begin(), sites.end(), [&](const trace::Site& site) {
+    if (site.phase != trace::Phase::forward || op_kind(site.name) != OpKind::matmul) return false;
+    const auto samples = growth_samples(view, site.id, origin.steps.first);
+    const double here = samples.empty() ? view.totals(site.id).absmax : std::exp2(samples.front().exponent);
+    return here > 0 && here < std::sqrt(explosive);
+  });
+}
+
+Claim claim(const RuleContext& context, const Origin& origin) {
+  const TraceView& view = context.view();
+  if (!overflows(origin)) return Claim::none;
+  if (explodes_over_layers(view, origin)) return Claim::proven;
+  return divergence_before(view, origin.steps.first) ? Claim::proven : Claim::none;
+}
+
+void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
+  const TraceView& view = context.view();
+  const trace::NonfiniteEvent& event = *origin.event;
+  finding.precision_fault = false;
+  const std::string type = trace::short_dtype_name(compute_dtype(event, *origin.site));
+  const std::string place = view.describe(origin.site->id);
+  if (const auto growth = divergence_before(view, origin.steps.first)) {
+    const double factor = growth->last / growth->first;
+    finding.title = fmt::format("training diverges: activations grew {} times before they overflowed", number(factor));
+    finding.message = fmt::format(
+        "The results of {} grew from {} in step {} to {} in step {}; {} of {} layers grew like this. Then {} passed "
+        "the "
+        "end of {}. A wider type overflows a little later.",
+        view.describe(growth->site), number(growth->first), count_of(growth->first_step), number(growth->last),
+        count_of(growth->last_step), count_of(growth->growing), count_of(growth->layers), place, type);
+    finding.proof = fmt::format("{} → {} in {} steps · {} of {} layers grow", number(growth->first),
+                                number(growth->last), count_of(growth->last_step - growth->first_step),
+                                count_of(growth->growing), count_of(growth->layers));
+    finding.evidence = {{"growth", factor},
+                        {"bits_per_step", growth->bits_per_step},
+                        {"from_step", static_cast<double>(growth->first_step)},
+                        {"to_step", static_cast<double>(growth->last_step)},
+                        {"layers_growing", static_cast<double>(growth->growing)},
+                        {"layers", static_cast<double>(growth->layers)}};
+    finding.fix =
+        "lower the learning rate, warm it up, or clip the gradients (torch.nn.utils.clip_grad_norm_); precision is not "
+        "the cause, so a larger or smaller loss scale, bf16 or fp32 only move the step";
+  } else {
+    const auto largest = input_absmax(event);
+    finding.title = fmt::format("activations grow from layer to layer until they overflow {}", type);
+    finding.message = fmt::format(
+        "In step {} the inputs of {} are up to {} already, and its result passes the end of {}: the weights are too "
+        "large for the depth of the model.",
+        count_of(origin.steps.first), place, number(largest.value_or(0)), type);
+    finding.proof =
+        fmt::format("inputs up to {} in step {}", number(largest.value_or(0)), count_of(origin.steps.first));
+    finding.fix =
+        "initialise the weights for the depth (torch.nn.init.kaiming_normal_, xavier_uniform_), or normalise between "
+        "the layers; no type of number helps";
+  }
+  finding.message += describe_outcome(origin);
+  add_scene(origin, finding);
+}
+
+constexpr std::array needs = {Stream::sentinel, Stream::numerics};
+// Scaled gradients that went into the weights, and gradients that are summed for ever, blow them up.
+constexpr std::array<std::string_view, 4> symptom_of = {"AMP208", "AMP205", "AMP219", "AMP221"};
+
+}  // namespace
+
+extern const Rule rule_amp609;
+const Rule rule_amp609 = {
+    .code = "AMP609",
+    .name = "divergence",
+    .family = Family::not_precision,
+    .severity = Severity::error,
+    .summary = "weights and activations grow by orders of magnitude before the first overflow",
+    .precision_fault = false,
+    .needs = needs,
+    .symptom_of = symptom_of,
+    .claim = claim,
+    .explain = explain,
+};
+
+}  // namespace ampscope::analyzers

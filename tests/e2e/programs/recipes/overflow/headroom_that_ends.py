@@ -1,0 +1,23 @@
+"""Weights grow by a few percent each step, without bound: the last layer ends at 65504, as its trend says before."""
+
+# expect: AMP401 error source=last symptoms=AMP410
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+body, last = nn.Sequential(nn.Linear(16, 32), nn.Tanh()), nn.Linear(32, 4)
+optimizer = torch.optim.SGD([*body.parameters(), *last.parameters()], lr=1e-4)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0**-6, growth_interval=10**6)
+with torch.no_grad():
+    last.weight.mul_(100)
+for _ in range(130):
+    with torch.autocast("cpu", dtype=torch.float16):
+        out = last(body(torch.randn(32, 16)))  # <- last
+    loss = nn.functional.cross_entropy(out.float() * 1e-4, torch.arange(32) % 4)
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    with torch.no_grad():
+        last.weight.mul_(1.06)
