@@ -290,7 +290,7 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   if (frame.op->mutates_first) note_parameter_write(session, thread, frame, inputs);
   if (frame.op->mutates_first && !inputs.empty() && frame.op->values != Values::casts &&
       session.round_trips.any_returned.load(std::memory_order_relaxed)) {
-    kept_values_written(session, thread, inputs[0]);
+    kept_values_written(session, thread, frame, inputs[0]);
   }
   if (called_by_user && !thread.in_backward && session.protocol.scales.load(std::memory_order_relaxed)) {
     note_loss_read(session, thread, frame, inputs);

@@ -105,7 +105,6 @@ void went_down(Session& session, const ThreadState& thread, const Frame& frame, 
   if (!written.known) return;
   RoundTrips::Narrowed narrowed;
   narrowed.source = from;
-  narrowed.kept = life.kept;
   narrowed.clock = written.clock;
   narrowed.thread = written.thread;
   narrowed.trip.down = frame.site->id;
@@ -205,15 +204,16 @@ void cast_ended(Session& session, const ThreadState& thread, const Frame& frame,
   }
 }
 
-void kept_values_written(Session& session, const ThreadState& thread, const c10::IValue& target) {
+void kept_values_written(Session& session, const ThreadState& thread, const Frame& frame, const c10::IValue& target) {
   RoundTrips& trips = session.round_trips;
+  const bool by_optimizer = frame.phase == trace::Phase::optimizer;
   const auto visit = [&](const at::Tensor& tensor) {
     const void* const address = address_of(*tensor.unsafeGetTensorImpl());
     const std::lock_guard lock(trips.mutex);
     const auto found = trips.returned.find(address);
     if (found == trips.returned.end()) return;
-    // A temporary of this step's own data is nobody's state.
-    const bool kept = found->second.kept || written_in_earlier_step(thread, session.producers.find(address));
+    // What is cast back and changed in one step is a temporary, data perhaps, and nobody's state.
+    const bool kept = by_optimizer || written_in_earlier_step(thread, session.producers.find(address));
     RoundTrips::Narrowed narrowed;
     if (take_returned(session, trips, address, narrowed) && kept) record(session, trips, narrowed.trip);
   };

@@ -27,7 +27,6 @@ class RoundTrips {
  public:
   struct Narrowed {
     const void* source = nullptr;  ///< where the values were kept
-    bool kept = false;             ///< … from an earlier step, or as a parameter
     std::uint32_t clock = 0;       ///< the half values are those of this moment of this thread
     std::uint8_t thread = 0;
     trace::RoundTrip trip;
@@ -44,8 +43,8 @@ class RoundTrips {
 
 /// A cast or a move that the program asked for has ended.
 void cast_ended(Session& session, const ThreadState& thread, const Frame& frame, c10::ArrayRef<c10::IValue> outputs);
-/// An operator is about to write to its first argument, a tensor or a list of them.
-void kept_values_written(Session& session, const ThreadState& thread, const c10::IValue& target);
+/// An operator is about to write to its first argument, a tensor or a list of them; an optimizer's or the program's.
+void kept_values_written(Session& session, const ThreadState& thread, const Frame& frame, const c10::IValue& target);
 /// The memory at `address` has taken the place of a parameter's.
 void parameter_replaced(Session& session, const void* address, std::int64_t parameter);
 

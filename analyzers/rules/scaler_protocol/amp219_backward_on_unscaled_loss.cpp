@@ -122,6 +122,9 @@ class ForeignScalers {
 
   void close(std::int64_t optimizer, const Open& open) {
     if (!open.unscaled || open.updated.empty() || open.updated.contains(open.scaler)) return;
+    // The scale of a scaler that is gone may stand for one that was given its memory.
+    const auto updates = view_.updates(open.scaler);
+    if (updates.empty() || updates.back()->step < open.steps.last) return;
     const std::int64_t other = *open.updated.begin();
     const auto of_loss = view_.scale_at(open.steps.first, open.scaler);
     const auto of_gradients = view_.scale_at(open.steps.first, other);

@@ -1,5 +1,6 @@
 """Casts to half that lose nothing of what is trained: fp32 masters of half weights, weights swapped for an average and
-back, gradients compressed for a sum, best weights kept in half and put back when training is over."""
+back, gradients compressed for a sum, data that are rounded and then changed in place, best weights kept in half and put
+back when training is over."""
 
 # expect: quiet
 
@@ -17,7 +18,10 @@ for step in range(20):
     with torch.no_grad():
         for half, master in zip(worker.parameters(), masters, strict=True):
             half.copy_(master)
-    loss = nn.functional.cross_entropy(worker(inputs.bfloat16()).float(), targets)
+    rounded = inputs.bfloat16()
+    noisy = rounded.float()
+    noisy.add_(torch.randn_like(noisy), alpha=0.01)
+    loss = nn.functional.cross_entropy(worker(noisy.bfloat16()).float(), targets)
     worker.zero_grad()
     loss.backward()
     with torch.no_grad():

@@ -6,7 +6,6 @@ units than the rest, so whatever scale keeps the large term flushes the small on
 import torch
 from torch import nn
 
-
 WEIGHTS = {"pixels": 2e3, "prior": 1e-10}
 
 
