@@ -265,8 +265,9 @@ struct GradientWindow {
   std::int64_t last_step = 0;
   std::int64_t steps = 0;  ///< steps looked at
   std::int64_t nonfinite_steps = 0;
-  double weight = 1;     ///< steps that each looked-at step stands for
-  double scale_min = 1;  ///< smallest and largest loss scale of the window; 1 without a scaler
+  double weight = 1;        ///< steps that each looked-at step stands for
+  double zero_squares = 0;  ///< sum over the steps of the square of their zeros: how much the steps differ
+  double scale_min = 1;     ///< smallest and largest loss scale of the window; 1 without a scaler
   double scale_max = 1;
   DType backward_dtype = DType::unknown;  ///< lowest precision the gradient passed through on its way; fp16: values
                                           ///< under 2^-24 / scale were flushed to zero
@@ -384,6 +385,14 @@ struct RecorderStatus {
   std::int64_t own_time_ns = 0;    ///< spent inside our hooks on training threads, estimated
   std::int64_t trace_bytes = 0;
   std::string switched_off_because;  ///< empty while it works
+  // With a budget steps are drawn; without one these three are the number of steps or 0, as the level says.
+  std::int64_t operator_steps = 0;  ///< steps of which operators were seen
+  std::int64_t gradient_steps = 0;  ///< steps of which gradients' statistics were taken
+  std::int64_t full_steps = 0;      ///< steps of which outputs' statistics were taken
+  // With a budget, found by comparing steps with the least observed ones: (time with recording) / (time without) - 1.
+  double cost = -1;      ///< less than 0: not known
+  double cost_low = -1;  ///< 95 % interval
+  double cost_high = -1;
   std::int64_t switched_off_at_step = none;
 };
 

@@ -346,6 +346,7 @@ struct Fields<GradientWindow> : Known {
     v("steps", &GradientWindow::steps, Range::count);
     v("nonfinite_steps", &GradientWindow::nonfinite_steps, Range::count);
     v("weight", &GradientWindow::weight);
+    v("zero_squares", &GradientWindow::zero_squares);
     v("scale_min", &GradientWindow::scale_min);
     v("scale_max", &GradientWindow::scale_max);
     v("backward_dtype", &GradientWindow::backward_dtype);
@@ -491,6 +492,12 @@ struct Fields<RecorderStatus> : Known {
     v("trace_bytes", &RecorderStatus::trace_bytes, Range::count);
     v("switched_off_because", &RecorderStatus::switched_off_because);
     v("switched_off_at_step", &RecorderStatus::switched_off_at_step, Range::position);
+    v("operator_steps", &RecorderStatus::operator_steps, Range::count);
+    v("gradient_steps", &RecorderStatus::gradient_steps, Range::count);
+    v("full_steps", &RecorderStatus::full_steps, Range::count);
+    v("cost", &RecorderStatus::cost);
+    v("cost_low", &RecorderStatus::cost_low);
+    v("cost_high", &RecorderStatus::cost_high);
   }
 };
 

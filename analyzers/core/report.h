@@ -4,12 +4,23 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyzers/core/finding.h"
 #include "trace/trace.h"
 
 namespace ampscope::analyzers {
+
+/// What a run with `--budget` recorded of its steps, and what that cost.
+struct BudgetSummary {
+  double percent = 0;                             ///< asked for
+  std::optional<double> cost_percent;             ///< (time with recording) / (time without) - 1, in percent
+  std::pair<double, double> cost_interval{0, 0};  ///< 95 %, in percent
+  std::int64_t operator_steps = 0;                ///< steps of which operators were seen
+  std::int64_t gradient_steps = 0;                ///< steps of which gradients' statistics were taken
+  std::int64_t full_steps = 0;                    ///< steps of which outputs' statistics were taken
+};
 
 struct RunSummary {
   std::vector<std::string> command;
@@ -26,6 +37,7 @@ struct RunSummary {
   std::vector<std::int64_t> skipped_steps;
   trace::Level level = trace::Level::automatic;
   std::optional<double> overhead_ratio;  ///< (run time) / (run time - own time); empty when unknown
+  std::optional<BudgetSummary> budget;   ///< of the first process; empty when none was asked for
   std::int64_t events_dropped = 0;
   std::int64_t ranks = 1;
   std::optional<int> exit_status;
@@ -130,7 +142,9 @@ struct ParameterRow {
   std::string module;
   std::string optimizer;
   double gradient_absmax = 0;
-  double gradient_zero_share = 0;       ///< of all elements looked at
+  double gradient_zero_share = 0;  ///< of all elements looked at
+  /// 95 % interval of the share of zeros over all steps; empty where every step was looked at.
+  std::optional<std::pair<double, double>> gradient_zero_interval;
   double gradient_subnormal_share = 0;  ///< share that is subnormal in fp16 at the scale in use
   std::int64_t nonfinite_steps = 0;
   std::vector<GradientBin> gradients;  ///< by window

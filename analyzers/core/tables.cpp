@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "analyzers/core/sampled.h"
 #include "analyzers/scaler/ledger.h"
 #include "analyzers/scaler/tuner.h"
 #include "trace/series.h"
@@ -40,6 +41,19 @@ RunSummary summary_of(const std::deque<ProcessAnalysis>& processes) {
   if (trace.status.elapsed_ns > trace.status.own_time_ns && trace.status.own_time_ns >= 0) {
     run.overhead_ratio = static_cast<double>(trace.status.elapsed_ns) /
                          static_cast<double>(trace.status.elapsed_ns - trace.status.own_time_ns);
+  }
+  if (trace.run.budget_percent > 0) {
+    const trace::RecorderStatus& status = trace.status;
+    BudgetSummary budget;
+    budget.percent = trace.run.budget_percent;
+    if (status.cost >= 0) {
+      budget.cost_percent = status.cost * 100;
+      budget.cost_interval = {status.cost_low * 100, status.cost_high * 100};
+    }
+    budget.operator_steps = status.operator_steps;
+    budget.gradient_steps = status.gradient_steps;
+    budget.full_steps = status.full_steps;
+    run.budget = budget;
   }
   run.ranks = static_cast<std::int64_t>(processes.size());
   run.ended = trace.end && !trace.end->how.empty() ? trace.end->how : "unknown";
@@ -147,6 +161,7 @@ ParameterRow parameter_row(const TraceView& view, const trace::Parameter& parame
   if (elements > 0) {
     row.gradient_zero_share = zeros / elements;
     row.gradient_subnormal_share = subnormal / elements;
+    row.gradient_zero_interval = zero_share_interval(view.gradients(parameter.id));
   }
   return row;
 }

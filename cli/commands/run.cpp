@@ -51,7 +51,7 @@ class Run {
     app.add_option("--level", level_, "How much to record: ops, grads, auto, full or shadow (default auto)")
         ->type_name("LEVEL");
     app.add_option("--budget", budget_,
-                   "Wanted limit of the cost, a share of the run's time: 2% (recorded, not enforced yet)")
+                   "Most that recording may add to the run's time: 2%; steps are then drawn (default no limit)")
         ->type_name("PERCENT");
     app.add_option("--max-size", max_size_, "Largest trace of one process (default 512MiB)")->type_name("SIZE");
     app.add_flag("--check", check_, "Exit with 1 when the program succeeded and there are findings");
@@ -141,9 +141,6 @@ class Run {
 
   /// Asked for by a name this release knows and does less for; nobody is to find out from the figures.
   void tell_what_is_not_there_yet() const {
-    if (launch_.budget_percent > 0) {
-      print(Stream::err, "ampscope: --budget is not enforced in this release; the cost is measured and reported\n");
-    }
     if (launch_.level == "shadow") {
       print(Stream::err, "ampscope: the level shadow is not in this release; recording at the level full\n");
     }

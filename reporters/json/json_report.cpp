@@ -62,6 +62,20 @@ Json utc(std::int64_t nanoseconds) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(nanoseconds / 1'000'000'000)));
 }
 
+Json budget_json(const std::optional<analyzers::BudgetSummary>& budget) {
+  if (!budget) return nullptr;
+  return {
+      {"percent", number(budget->percent)},
+      {"cost_percent", number_or_null(budget->cost_percent)},
+      {"cost_percent_interval",
+       budget->cost_percent ? Json::array({number(budget->cost_interval.first), number(budget->cost_interval.second)})
+                            : Json(nullptr)},
+      {"operator_steps", budget->operator_steps},
+      {"gradient_steps", budget->gradient_steps},
+      {"full_steps", budget->full_steps},
+  };
+}
+
 Json run_json(const analyzers::RunSummary& run) {
   return {
       {"command", texts(run.command)},
@@ -71,6 +85,7 @@ Json run_json(const analyzers::RunSummary& run) {
       {"skipped_steps", run.skipped_steps},
       {"level", trace::level_name(run.level)},
       {"overhead_ratio", number_or_null(run.overhead_ratio)},
+      {"budget", budget_json(run.budget)},
       {"dropped", run.events_dropped},
       {"ranks", run.ranks},
       {"exit_status", integer_or_null(run.exit_status)},
@@ -278,6 +293,9 @@ Json parameter_json(const analyzers::ParameterRow& row) {
       {"optimizer", text_or_null(row.optimizer)},
       {"gradient_absmax", number(row.gradient_absmax)},
       {"gradient_zero_share", number(row.gradient_zero_share)},
+      {"gradient_zero_interval", row.gradient_zero_interval ? Json::array({number(row.gradient_zero_interval->first),
+                                                                           number(row.gradient_zero_interval->second)})
+                                                            : Json(nullptr)},
       {"gradient_subnormal_share", number(row.gradient_subnormal_share)},
       {"nonfinite_steps", row.nonfinite_steps},
       {"gradients", std::move(windows)},

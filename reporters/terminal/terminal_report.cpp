@@ -56,7 +56,12 @@ std::string header(const analyzers::Report& report, const TerminalOptions& optio
     const std::string last = spell_scale(timeline.back().scale_after);
     parts.push_back("loss scale " + first + (first == last ? "" : " → " + last));
   }
-  if (run.overhead_ratio) parts.push_back(fmt::format("cost {:.2f}×", *run.overhead_ratio));
+  if (run.budget && run.budget->cost_percent) {
+    parts.push_back(
+        fmt::format("cost {:.2g} % of a budget of {:.3g} %", *run.budget->cost_percent, run.budget->percent));
+  } else if (run.overhead_ratio) {
+    parts.push_back(fmt::format("cost {:.2f}×", *run.overhead_ratio));
+  }
   if (run.exit_status && *run.exit_status != 0) parts.push_back(fmt::format("exit status {}", *run.exit_status));
   return hanging(paint(Tone::strong, "ampscope") + "  ", 10, joined(parts, " · "), options.width);
 }
@@ -76,6 +81,11 @@ std::vector<std::string> blind_spots(const analyzers::Report& report) {
   if (run.damaged) spots.emplace_back("part of the trace could not be read (ampscope info says what)");
   if (run.events_dropped > 0 && !fires(report, "AMP902")) {
     spots.push_back(analyzers::plural(run.events_dropped, "event") + " that the recorder had to drop");
+  }
+  if (run.budget && run.budget->operator_steps < run.steps) {
+    spots.push_back(fmt::format("operators in {} of {} (the budget draws steps); gradients were checked in all",
+                                analyzers::count_of(run.steps - run.budget->operator_steps),
+                                analyzers::plural(run.steps, "step")));
   }
   if (!fires(report, "AMP901")) {
     std::map<std::string, double> shares;

@@ -127,6 +127,15 @@ export interface GradientWindow {
   exponents: ExponentHistogram;
 }
 
+export interface Budget {
+  percent: Spelled;
+  cost_percent: Spelled | null;
+  cost_percent_interval: [Spelled, Spelled] | null;
+  operator_steps: number;
+  gradient_steps: number;
+  full_steps: number;
+}
+
 export interface Parameter {
   id: number;
   name: string;
@@ -137,6 +146,7 @@ export interface Parameter {
   optimizer: string | null;
   gradient_absmax: Spelled;
   gradient_zero_share: Spelled;
+  gradient_zero_interval: [Spelled, Spelled] | null;
   gradient_subnormal_share: Spelled;
   nonfinite_steps: number;
   gradients: GradientWindow[];
@@ -178,6 +188,7 @@ export interface Report {
     skipped_steps: number[];
     level: string;
     overhead_ratio: Spelled | null;
+    budget: Budget | null;
     dropped: number;
     ranks: number;
     exit_status: number | null;

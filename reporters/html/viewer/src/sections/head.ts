@@ -45,6 +45,17 @@ function summary(report: Report): string {
   ].filter(Boolean).join(" · ");
 }
 
+/** What watching cost, as the budget's own comparison of steps found it. */
+function budgetFact(report: Report): string | null {
+  const { budget, steps } = report.run;
+  if (!budget) return null;
+  const cost = numeric(budget.cost_percent);
+  const low = numeric(budget.cost_percent_interval?.[0] ?? null);
+  const high = numeric(budget.cost_percent_interval?.[1] ?? null);
+  const spent = cost === undefined ? "cost unknown" : low === undefined || high === undefined ? `cost ${number(cost)} %` : `cost ${number(cost)} % (95 %: ${number(low)} to ${number(high)})`;
+  return `${number(numeric(budget.percent) ?? 0)} % asked for, ${spent}; of ${counted(steps, "step")} operators were seen in ${count(budget.operator_steps)}, gradients' statistics taken in ${count(budget.gradient_steps)}, outputs' in ${count(budget.full_steps)}`;
+}
+
 export function documentTitle(report: Report): string {
   const program = report.run.command.find((word) => /\.(py|sh)$/.test(word)) ?? report.run.command[0] ?? "a run";
   return `${tally(report)} · ${program} · ampscope`;
@@ -62,6 +73,7 @@ export function head(report: Report): HTMLElement {
     ["steps", count(run.steps)],
     ["skipped", run.steps > 0 ? `${count(skipped)} (${percent(skipped / run.steps)})` : count(skipped)],
     ["cost of watching", overhead === undefined ? "unknown" : `${ratio(overhead)}, level ${run.level}`],
+    ["budget", budgetFact(report)],
     ["when", run.started ? moment(Date.parse(run.started) * 1e6) : "unknown"],
     ["ended", joined([run.ended, run.exit_status !== null && `exit status ${run.exit_status}`], ", ").join("") || "unknown"],
     ["processes", run.ranks > 1 ? counted(run.ranks, "rank") : null],
