@@ -1,14 +1,21 @@
-"""The training loops that are measured: each a function that takes one step."""
+"""The training loops that are measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-Step = Callable[[], None]
+
+@dataclass
+class Training:
+    """A model and what takes one step of its training."""
+
+    model: nn.Module
+    step: Callable[[], None]
 
 
 class Block(nn.Module):
@@ -41,7 +48,7 @@ class Transformer(nn.Module):
         return self.head(self.norm(self.blocks(self.embedding(tokens))))
 
 
-def with_scaler(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> Step:
+def with_scaler(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> Training:
     """fp16 with a loss scale, as a GPU recipe would have it."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
@@ -54,10 +61,10 @@ def with_scaler(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -
         scaler.step(optimizer)
         scaler.update()
 
-    return step
+    return Training(model, step)
 
 
-def transformer() -> Step:
+def transformer() -> Training:
     """bf16, width 256, 4 layers, 4 sequences of 64 tokens: bound by arithmetic."""
     model = Transformer()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
@@ -70,16 +77,16 @@ def transformer() -> Step:
         loss.backward()
         optimizer.step()
 
-    return step
+    return Training(model, step)
 
 
-def mlp() -> Step:
+def mlp() -> Training:
     """fp16, 64-256-256-10, batch 64: bound by what an operator call costs."""
     layers = [nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)]
     return with_scaler(nn.Sequential(*layers), torch.randn(64, 64), torch.randint(10, (64,)))
 
 
-def cnn() -> Step:
+def cnn() -> Training:
     """fp16, three convolutions with batch norm on 16 pictures of 3 × 32 × 32."""
     layers: list[nn.Module] = []
     for before, after in ((3, 16), (16, 32), (32, 64)):

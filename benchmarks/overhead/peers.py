@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import ctypes
+import importlib.util
+import io
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -60,16 +67,82 @@ def gradient_histograms() -> Iterator[None]:
         handle.remove()
 
 
+@contextmanager
+def empty_callback() -> Iterator[None]:
+    """What torch itself takes to announce its operators to a callback that does nothing."""
+    library = ctypes.CDLL(os.environ["AMPSCOPE_EMPTY_CALLBACK"])
+    library.empty_callback_add()
+    try:
+        yield
+    finally:
+        library.empty_callback_remove()
+
+
+@contextmanager
+def hugging_face(model: torch.nn.Module) -> Iterator[None]:
+    """transformers' DebugUnderflowOverflow, which has no way to be taken off again: its hooks are."""
+    from transformers.debug_utils import DebugUnderflowOverflow
+
+    before = {module: module._forward_hooks.copy() for module in model.modules()}
+    DebugUnderflowOverflow(model)
+    try:
+        yield
+    finally:
+        for module, hooks in before.items():
+            module._forward_hooks = hooks
+
+
 def profiler() -> AbstractContextManager[Any]:
     return profile(activities=[ProfilerActivity.CPU], record_shapes=True)
 
 
-PEERS = {
-    "none": nullcontext,
-    "none again": nullcontext,
-    "torch.profiler, shapes": profiler,
-    "detect_anomaly": lambda: torch.autograd.detect_anomaly(check_nan=True),
-    "dispatch mode, nothing": Nothing,
-    "dispatch mode, same values": Values,
-    "histc of gradients": gradient_histograms,
+#: Contexts around some steps of a model.
+PEERS: dict[str, Callable[[torch.nn.Module], AbstractContextManager[Any]]] = {
+    "none": lambda model: nullcontext(),
+    "none again": lambda model: nullcontext(),
+    "empty callback": lambda model: empty_callback(),
+    "torch.profiler, shapes": lambda model: profiler(),
+    "detect_anomaly": lambda model: torch.autograd.detect_anomaly(check_nan=True),
+    "DebugUnderflowOverflow": hugging_face,
+    "dispatch mode, nothing": lambda model: Nothing(),
+    "dispatch mode, same values": lambda model: Values(),
+    "histc of gradients": lambda model: gradient_histograms(),
 }
+
+
+class Msprobe:
+    """Statistics of msprobe (mindstudio-probe), which patches torch for good and so has a process of its own."""
+
+    def __init__(self, level: str, folder: str) -> None:
+        from msprobe.pytorch import PrecisionDebugger
+
+        config = os.path.join(folder, "msprobe.json")
+        statistics = {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": "statistics"}
+        settings = {"task": "statistics", "dump_path": os.path.join(folder, "msprobe"), "rank": [], "step": []}
+        with open(config, "w") as file:
+            json.dump(settings | {"level": level, "statistics": statistics}, file)
+        self.debugger = PrecisionDebugger(config_path=config)
+
+    def step(self, model: torch.nn.Module, step: Callable[[], None]) -> None:
+        with contextlib.redirect_stdout(io.StringIO()):  # a line for every step
+            self.debugger.start(model=model)
+            step()
+            self.debugger.stop()
+            self.debugger.step()
+
+
+def missing() -> dict[str, str]:
+    """Peers that cannot be measured here, and why."""
+    absent = {}
+    if not os.environ.get("AMPSCOPE_EMPTY_CALLBACK"):
+        absent["empty callback"] = "benchmarks/ampscope_empty_callback is not built"
+    for peer, package, install in (
+        ("DebugUnderflowOverflow", "transformers", "transformers"),
+        ("msprobe, statistics L1", "msprobe", "mindstudio-probe"),
+    ):
+        if importlib.util.find_spec(package) is None:
+            absent[peer] = f"pip install {install}"
+    return absent
+
+
+warnings.filterwarnings("ignore")

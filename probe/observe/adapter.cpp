@@ -9,7 +9,9 @@
 #include "probe/observe/lifecycle.h"
 #include "probe/observe/module_names.h"
 #include "probe/observe/protocol_events.h"
+#include "probe/observe/python_frames.h"
 #include "probe/observe/scaler_observer.h"
+#include "probe/observe/ticks.h"
 
 #define AMPSCOPE_TEXT_OF(value) #value
 #define AMPSCOPE_TEXT(value) AMPSCOPE_TEXT_OF(value)
@@ -32,7 +34,14 @@ void with_thread(Body&& body) noexcept {
     Session* current = observed();
     ThreadState* thread = current ? thread_state(*current) : nullptr;
     if (!thread) return;
+    if (!current->budget) {
+      body(*current, *thread);
+      return;
+    }
+    const std::uint64_t start = ticks();
     body(*current, *thread);
+    thread->step_ticks +=
+        static_cast<std::int64_t>(ticks() - start) + current->note_ticks.load(std::memory_order_relaxed);
   } catch (const std::exception& error) {
     give_up(error.what());
   }
@@ -130,6 +139,24 @@ int64_t ampscope_note_autocast(const char* file, int line, const char* function,
 
 void ampscope_note_autocast_use(int64_t made) {
   with_thread([&](Session& current, ThreadState& thread) { autocast_used(current, thread, made); });
+}
+
+void ampscope_note_scaler_region(int begin) {
+  with_thread([&](Session& current, ThreadState& thread) { scaler_region(current, thread, begin != 0); });
+}
+
+void ampscope_note_optimizer_made(void) {
+  if (Session* current = observed()) current->objects_made.fetch_add(1, std::memory_order_relaxed);
+}
+
+int64_t ampscope_python_calls(void) {
+  return python_calls();
+}
+
+void ampscope_note_cost(double nanoseconds) {
+  Session* current = observed();
+  if (!current || !(nanoseconds >= 0)) return;
+  current->note_ticks.store(ns_to_ticks(nanoseconds), std::memory_order_relaxed);
 }
 
 void ampscope_note_parameter(uintptr_t tensor, uintptr_t data, const char* name, const char* module,

@@ -26,7 +26,7 @@ namespace ampscope::observe {
 namespace {
 
 std::mutex attach_mutex;
-std::atomic<bool> callbacks_registered{false};
+std::atomic<bool> handlers_installed{false};
 std::atomic<bool> forked{false};
 
 record::Options& last_options() {
@@ -111,14 +111,12 @@ std::string attach() {
   python_connect();
   calibrate_ticks();
   set_session(new Session(last_options()));
-  if (!callbacks_registered.exchange(true)) {
+  if (!handlers_installed.exchange(true)) {
     pthread_atfork(nullptr, nullptr, after_fork_in_child);
     std::atexit(at_exit);
-    set_state(State::awake);
-    register_callbacks();
-  } else {
-    set_state(State::awake);
   }
+  set_state(State::awake);
+  announce(Announced::everything);
   return "";
 }
 
@@ -170,6 +168,7 @@ void wake() noexcept {
       set_session(new Session(options));
     }
     set_state(State::awake);
+    announce(Announced::everything);
   } catch (...) {
     set_state(State::off);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -357,11 +358,36 @@ const OpInfo* look_up(const char* name, const char* overload) {
   return entry.get();
 }
 
-struct CacheLine {
-  const char* name = nullptr;
-  const char* overload = nullptr;
-  const OpInfo* info = nullptr;
+/// An operator by the addresses of the dispatcher's own names, which stay where they are.
+struct Stable {
+  const char* name;
+  const char* overload;
+  const OpInfo* info;
 };
+
+// Of all threads: finding a thread's own table costs more than looking into it. Entries are made once and stay.
+std::array<std::atomic<const Stable*>, 4096> stable_names{};
+
+// What has no schema has no overload either, and torch gives one and the same empty string for it. So what comes with
+// another one comes from a schema.
+std::atomic<const char*> no_overload{nullptr};
+
+/// The same without a lock and an allocation, for names that are built anew for every event, often in the same memory:
+/// those of the engine's nodes.
+const OpInfo* by_contents(const char* name, const char* overload) {
+  struct Line {
+    std::size_t hash = 0;
+    const OpInfo* info = nullptr;
+  };
+  thread_local std::array<Line, 512> cache;
+  const string_view with = overload ? overload : "";
+  const std::size_t hash = std::hash<string_view>{}(name) * 31 + std::hash<string_view>{}(with);
+  Line& line = cache[hash & (cache.size() - 1)];
+  if (!line.info || line.hash != hash || line.info->name != name || line.info->overload != with) {
+    line = {hash, look_up(name, overload)};
+  }
+  return line.info;
+}
 
 }  // namespace
 
@@ -396,16 +422,23 @@ Meaning meaning_of(string_view name) {
 }
 
 const OpInfo* op_info(const char* name, const char* overload) {
-  // Names of dispatcher operators are stable pointers, so most look-ups end here; the comparison guards against
-  // transient names (ranges) that are built at the same address again.
-  thread_local std::array<CacheLine, 1024> cache;
-  const auto slot = (reinterpret_cast<std::uintptr_t>(name) >> 3) ^ (reinterpret_cast<std::uintptr_t>(overload) >> 5);
-  CacheLine& line = cache[slot & (cache.size() - 1)];
-  if (line.name == name && line.overload == overload && std::strcmp(line.info->name.c_str(), name) == 0) {
-    return line.info;
+  // Names of dispatcher operators are stable pointers, so most look-ups end here. All others are compared: transient
+  // names (ranges) are built at the same address again.
+  const auto mixed =
+      ((reinterpret_cast<std::uintptr_t>(name) >> 3) ^ (reinterpret_cast<std::uintptr_t>(overload) >> 5));
+  std::atomic<const Stable*>& slot = stable_names[mixed & (stable_names.size() - 1)];
+  const Stable* const found = slot.load(std::memory_order_acquire);
+  if (found && found->name == name && found->overload == overload) return found->info;
+  const OpInfo* const info = by_contents(name, overload);
+  if (!info->has_schema) no_overload.store(overload, std::memory_order_relaxed);
+  const char* const none = no_overload.load(std::memory_order_relaxed);
+  if (!found && info->has_schema && none && overload && overload != none) {
+    // The first one keeps the slot, or two that share it would be made anew for ever.
+    auto made = std::make_unique<const Stable>(Stable{name, overload, info});
+    const Stable* empty = nullptr;
+    if (slot.compare_exchange_strong(empty, made.get(), std::memory_order_acq_rel)) static_cast<void>(made.release());
   }
-  line = {name, overload, look_up(name, overload)};
-  return line.info;
+  return info;
 }
 
 }  // namespace ampscope::observe

@@ -1,9 +1,11 @@
 #include "probe/observe/op_observer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <mutex>
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
@@ -97,6 +99,17 @@ bool draws(const OpInfo& op, Inputs inputs) {
   const auto dropout = static_cast<std::size_t>(op.dropout_argument);
   return op.dropout_argument < 0 || dropout >= inputs.size() || !inputs[dropout].isDouble() ||
          inputs[dropout].toDouble() != 0;
+}
+
+/// Where values are not looked at, it is enough to know which memory an op was given first.
+void keep_address(Frame& frame, Inputs inputs) {
+  frame.input_count = 0;
+  frame.keeps_inputs = false;
+  const at::Tensor* const tensor = inputs.empty() ? nullptr : tensor_of(inputs[0]);
+  if (!tensor) return;
+  frame.inputs[0].address = address_of(*tensor->unsafeGetTensorImpl());
+  frame.inputs[0].argument = 0;
+  frame.input_count = 1;
 }
 
 void leave(ThreadState& thread, Frame& frame) noexcept {
@@ -200,9 +213,9 @@ Stand stand_of(Inputs inputs) {
         (impl.has_storage() && impl.unsafe_storage().device_type() == c10::DeviceType::Meta)) {
       return Stand::fake;
     }
-    if (impl.is_python_dispatch() || impl.key_set().has(c10::DispatchKey::FuncTorchBatched) ||
-        impl.key_set().has(c10::DispatchKey::FuncTorchGradWrapper) ||
-        impl.key_set().has(c10::DispatchKey::Functionalize)) {
+    static constexpr c10::DispatchKeySet wrappers(
+        {c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize});
+    if (impl.is_python_dispatch() || impl.key_set().has_any(wrappers)) {
       stand = Stand::wrapper;
     }
   }
@@ -301,12 +314,14 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   if (thread.optimizer_ranges > 0 && frame.op->name.starts_with("aten::_fused_")) {
     note_fused_kernel(thread, frame, inputs);
   }
-  switch (thread.repeats_outer_op() ? Meaning::plain : frame.op->meaning) {
+  // Only few have a meaning, and looking for the same op further out takes a walk over all frames.
+  const bool means = frame.op->meaning != Meaning::plain && !thread.repeats_outer_op();
+  switch (means ? frame.op->meaning : Meaning::plain) {
     case Meaning::unscale:
       start_unscale(session, thread, frame, inputs);
       break;
     case Meaning::update_scale:
-      start_update(session, frame, inputs);
+      start_update(session, thread, frame, inputs);
       break;
     case Meaning::ones_like:
       if (called_by_user && !inputs.empty()) {
@@ -341,6 +356,8 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
       }
       frame.input_was_kept = written_in_earlier_step(thread, before);
     }
+  } else if ((values == Values::passes || values == Values::views) && !session.looks_at_outputs()) {
+    keep_address(frame, inputs);
   } else if (values == Values::passes || values == Values::views) {
     keep_inputs(frame, inputs.slice(0, std::min<std::size_t>(inputs.size(), 1)), false);
   }
@@ -545,7 +562,10 @@ class Inside {
   }
   ~Inside() {
     thread_.busy = false;
-    if (start_) (full_ ? thread_.own_ticks_full : thread_.own_ticks) += static_cast<std::int64_t>(ticks() - start_);
+    if (!start_) return;
+    const auto spent = static_cast<std::int64_t>(ticks() - start_);
+    (full_ ? thread_.own_ticks_full : thread_.own_ticks) += spent;
+    thread_.step_ticks += spent;
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
@@ -558,13 +578,23 @@ class Inside {
 
 void on_start(const at::RecordFunction& function) {
   const State now = state();
-  if (now == State::off) return;
+  if (now == State::off) {
+    announce(Announced::nothing);
+    return;
+  }
   if (now == State::asleep) {
-    if (function.scope() != at::RecordScope::BACKWARD_FUNCTION) return;
+    if (function.scope() != at::RecordScope::BACKWARD_FUNCTION) {
+      // Here and not where it fell asleep, which may have been the child of a fork, where torch's lock may be held.
+      announce(Announced::nodes);
+      return;
+    }
     wake();
   }
   Session* current = session();
-  if (!current || current->recorder.failed()) return;
+  if (!current || current->recorder.failed()) {
+    announce(Announced::nothing);
+    return;
+  }
   Session& s = *current;
   ThreadState* found = thread_state(s);
   if (!found || found->busy) return;
@@ -699,14 +729,57 @@ void end_callback(const at::RecordFunction& function, at::ObserverContext*) {
 
 }  // namespace
 
-void register_callbacks() {
-  // Three scopes: every further one makes each autograd node dearer, whether it is used or not. No sampling
-  // probability: torch draws for every node and scope anew.
-  at::addGlobalCallback(
-      at::RecordFunctionCallback(start_callback, end_callback)
-          .needsInputs(true)
-          .needsOutputs(true)
-          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+namespace {
+
+// A handle for each kind, so that each can be turned off: disjoint scopes cost what one handle for all of them would.
+struct Handles {
+  at::CallbackHandle operators = 0;
+  at::CallbackHandle nodes = 0;
+  at::CallbackHandle ranges = 0;
+};
+Handles handles;
+std::mutex announce_mutex;
+std::atomic<Announced> announced{Announced::nothing};
+
+at::CallbackHandle add(at::RecordScope scope) {
+  // No sampling probability: torch draws for every node and scope anew.
+  return at::addGlobalCallback(
+      at::RecordFunctionCallback(start_callback, end_callback).needsInputs(true).needsOutputs(true).scopes({scope}));
+}
+
+void turn(at::CallbackHandle handle, bool on) {
+  if (on) {
+    at::reenableCallback(handle);
+  } else {
+    at::disableCallback(handle);
+  }
+}
+
+}  // namespace
+
+void announce(Announced wanted) {
+  if (announced.load(std::memory_order_acquire) == wanted) return;
+  const std::lock_guard lock(announce_mutex);
+  Announced before = announced.exchange(wanted, std::memory_order_acq_rel);
+  if (before == wanted) return;
+  if (wanted == Announced::nothing) {
+    // Removed and not disabled: for as long as there is a callback, torch allocates for autograd's nodes.
+    for (const at::CallbackHandle handle : {handles.operators, handles.nodes, handles.ranges})
+      at::removeCallback(handle);
+    handles = {};
+    return;
+  }
+  if (before == Announced::nothing) {
+    handles = {add(at::RecordScope::FUNCTION), add(at::RecordScope::BACKWARD_FUNCTION),
+               add(at::RecordScope::USER_SCOPE)};
+    before = Announced::everything;
+  }
+  const auto toggle = [&](at::CallbackHandle handle, bool (*is_in)(Announced)) {
+    if (is_in(before) != is_in(wanted)) turn(handle, is_in(wanted));
+  };
+  toggle(handles.operators, [](Announced what) { return what == Announced::everything; });
+  toggle(handles.nodes, [](Announced what) { return what == Announced::everything || what == Announced::nodes; });
+  toggle(handles.ranges, [](Announced what) { return what == Announced::everything || what == Announced::ranges; });
 }
 
 }  // namespace ampscope::observe

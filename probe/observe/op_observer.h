@@ -1,11 +1,20 @@
 // The callbacks that torch calls around every op, autograd node and range.
 #pragma once
 
+#include <cstdint>
+
 namespace ampscope::observe {
 
-/// Registers the callbacks with torch, for all threads present and future. Once a process; they stay registered and do
-/// nothing while the state is off, because torch may be about to call them on any thread when they would be removed.
-void register_callbacks();
+/// What torch announces to us, on all threads. What it does not announce costs nothing.
+enum class Announced : std::uint8_t {
+  nothing,
+  nodes,   ///< of autograd: asleep, until a program trains
+  ranges,  ///< of optimizers and scalers: a step within a budget
+  everything,
+};
+/// Registers the callbacks with torch for all threads present and future, turns them off one by one, or removes them.
+/// Torch may be about to call one on another thread; it then does nothing.
+void announce(Announced wanted);
 
 /// Whether this build and the running torch agree on the layout of what the callbacks are given; empty when they do,
 /// else a sentence. Runs an operator.

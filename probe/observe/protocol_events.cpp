@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "probe/observe/backward_range.h"
+#include "probe/observe/op_observer.h"
 #include "probe/observe/python_frames.h"
 #include "probe/observe/tensor_access.h"
+#include "probe/observe/ticks.h"
 #include "probe/record/series.h"
 
 namespace ampscope::observe {
@@ -15,9 +18,62 @@ namespace {
 namespace flag = trace::event_flag;
 using trace::EventKind;
 
+/// Whether steps may pass of which only optimizers and scaler are seen: only if all that ends a step announces itself.
+bool outcome_suffices(Session& session) {
+  return python_connected() && session.protocol.optimizer_seen &&
+         !session.unannounced_scaler.load(std::memory_order_relaxed);
+}
+
+/// How closely the next step is looked at when what that costs is limited. The caller holds the protocol's lock.
+void plan_within_budget(Session& session, std::int64_t step) {
+  Protocol& p = session.protocol;
+  using record::StepMode;
+  record::BudgetPlanner& budget = *session.budget;
+  record::BudgetPlanner::Plan plan;
+  if (step < 3) {
+    plan = budget.first();
+  } else if (step < session.full_until.load(std::memory_order_relaxed)) {
+    plan = budget.next(StepMode::full);
+  } else {
+    const bool suffices = outcome_suffices(session);
+    if (!suffices && !std::exchange(p.budget_refusal_told, true)) {
+      record::notify(
+          session.recorder.options(), "warning",
+          "the budget may be exceeded: where this program's steps end shows only in its operators, which are "
+          "watched in every step");
+    }
+    plan = budget.next(suffices ? StepMode::ranges : StepMode::operators);
+  }
+  const bool operators = plan.mode >= StepMode::operators;
+  session.mode.store(plan.mode, std::memory_order_relaxed);
+  session.gradients_drawn.store(plan.gradients, std::memory_order_relaxed);
+  session.gradient_weight.store(plan.gradient_weight, std::memory_order_relaxed);
+  session.full_numerics.store(plan.mode == StepMode::full, std::memory_order_relaxed);
+  session.numerics_weight.store(plan.numerics_weight, std::memory_order_relaxed);
+  if (session.level() == trace::Level::shadow) {
+    session.comparison_weight.store(plan.mode == StepMode::full ? plan.numerics_weight : 0);
+  }
+  if (session.level() == trace::Level::shadow) {
+    session.comparison_weight.store(plan.mode == StepMode::full ? plan.numerics_weight : 0);
+  }
+  p.ledger.see_outcome_only(!operators);
+  announce(operators ? Announced::everything : Announced::ranges);
+  const record::BudgetPlanner::Cost cost = budget.cost();
+  session.recorder.budget_is({.operator_steps = budget.operator_steps(),
+                              .gradient_steps = budget.gradient_steps(),
+                              .full_steps = budget.full_steps(),
+                              .cost = cost.share,
+                              .cost_low = cost.low,
+                              .cost_high = cost.high});
+}
+
 /// Whether the values of the next step are looked at in full: the first steps, then ever rarer ones, so that ten times
 /// the steps cost only a few more looks.
 void plan_numerics(Session& session, std::int64_t step) {
+  if (session.budget) {
+    plan_within_budget(session, step);
+    return;
+  }
   bool full = step < session.full_until.load(std::memory_order_relaxed);
   double weight = 1;
   const std::int64_t planned = session.next_full_step.load(std::memory_order_relaxed);
@@ -37,11 +93,9 @@ void plan_numerics(Session& session, std::int64_t step) {
 }
 
 /// Writes the steps that have become complete. The caller holds the protocol's lock.
-void write_closed(Session& session, ThreadState* thread, std::vector<record::StepLedger::Closed> closed) {
-  for (auto& step : closed) {
-    if (step.new_pattern) session.recorder.define(std::move(*step.new_pattern));
-    if (thread && thread->lane) session.recorder.step_finished(*thread->lane, step.step, step.pattern);
-  }
+void write_closed(Session& session, ThreadState* thread, record::StepLedger::Closed& step) {
+  if (step.new_pattern) session.recorder.define(std::move(*step.new_pattern));
+  if (thread && thread->lane) session.recorder.step_finished(*thread->lane, step.step, step.pattern);
 }
 
 void mark_bad(Session& session) {
@@ -57,6 +111,17 @@ void end_step(Session& session, ThreadState& thread) {
   Protocol& p = session.protocol;
   const std::int64_t step = p.ledger.step();
   const std::int64_t now = record::monotonic_ns();
+  if (session.budget) {
+    // The writer's thread takes processor time that the program may want as well.
+    const std::int64_t writer_ns = session.recorder.writer_cpu_ns();
+    const std::int64_t own_ns =
+        ticks_to_ns(static_cast<std::uint64_t>(thread.step_ticks)) + writer_ns - p.writer_ns_counted;
+    p.writer_ns_counted = writer_ns;
+    thread.step_ticks = 0;
+    const bool timed = p.step_started_ns != 0 && now > p.step_started_ns;
+    session.budget->finished(timed ? static_cast<double>(now - p.step_started_ns) * 1e-9 : 0,
+                             static_cast<double>(own_ns) * 1e-9);
+  }
   if (p.step_started_ns != 0) {
     session.recorder.series(*thread.lane, record::Series::step_time, trace::none, step,
                             static_cast<double>(now - p.step_started_ns));
@@ -78,9 +143,11 @@ void end_step(Session& session, ThreadState& thread) {
     p.step_was_bad = false;
   }
   session.step.store(p.ledger.step(), std::memory_order_relaxed);
+  // Sites are predicted from the sequence of the calls; at first, and every now and then, they are looked up.
+  session.walks_frames.store(p.ledger.step() < 4 || p.ledger.step() % 64 == 0, std::memory_order_relaxed);
   plan_numerics(session, p.ledger.step());
   const bool full = session.full_numerics.load(std::memory_order_relaxed);
-  const bool timed = full || p.ledger.step() < 4 || p.ledger.step() % 16 == 0;
+  const bool timed = full || session.budget || p.ledger.step() < 4 || p.ledger.step() % 16 == 0;
   session.timed.store(timed, std::memory_order_relaxed);
   session.recorder.count_step(full    ? record::StepCost::full
                               : timed ? record::StepCost::timed
@@ -90,7 +157,7 @@ void end_step(Session& session, ThreadState& thread) {
 void add_event(Session& session, ThreadState& thread, const trace::ProtocolEvent& event) {
   Protocol& p = session.protocol;
   p.ledger.add(event);
-  write_closed(session, &thread, p.ledger.take_closed());
+  p.ledger.use_closed([&](record::StepLedger::Closed& step) { write_closed(session, &thread, step); });
 }
 
 /// An optimizer cannot step twice in one step: the program has begun another one without our noticing.
@@ -204,36 +271,63 @@ void note_gradient(Session& session, std::int64_t parameter, const at::Tensor& v
   while (p.variables.size() <= index)
     p.variables.emplace_back(at::Tensor().getIntrusivePtr());
   p.variables[index] = WeakTensor(variable.getIntrusivePtr());
-  if (std::find(p.fresh_gradients.begin(), p.fresh_gradients.end(), parameter) == p.fresh_gradients.end()) {
-    p.fresh_gradients.push_back(parameter);
+  if (p.fresh_gradients.size() <= index) p.fresh_gradients.resize(index + 1, 0);
+  p.fresh_gradients[index] = 1;
+}
+
+namespace {
+
+void add_gradient_of(const Protocol& p, std::size_t parameter, Gradients& found) {
+  auto strong = p.variables[parameter].lock();
+  if (!strong) return;
+  const at::Tensor variable(std::move(strong));
+  if (variable.defined() && variable.grad().defined()) {
+    found.emplace_back(static_cast<std::int64_t>(parameter), variable.grad());
   }
 }
 
-std::vector<std::pair<std::int64_t, at::Tensor>> take_fresh_gradients(Session& session, std::int64_t optimizer) {
-  std::vector<std::pair<std::int64_t, at::Tensor>> taken;
+}  // namespace
+
+void take_fresh_gradients(Session& session, std::int64_t optimizer, Gradients& taken) {
+  taken.clear();
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
-  std::vector<std::int64_t> kept;
-  for (const std::int64_t parameter : p.fresh_gradients) {
-    const auto index = static_cast<std::size_t>(parameter);
+  for (std::size_t index = 0; index < p.fresh_gradients.size(); ++index) {
+    if (!p.fresh_gradients[index]) continue;
     const std::int64_t owner = p.parameters[index].optimizer;
-    if (optimizer >= 0 && owner >= 0 && owner != optimizer) {
-      kept.push_back(parameter);
-      continue;
-    }
-    auto strong = p.variables[index].lock();
-    if (!strong) continue;
-    const at::Tensor variable(std::move(strong));
-    if (variable.defined() && variable.grad().defined()) taken.emplace_back(parameter, variable.grad());
+    if (optimizer >= 0 && owner >= 0 && owner != optimizer) continue;
+    p.fresh_gradients[index] = 0;
+    add_gradient_of(p, index, taken);
   }
-  p.fresh_gradients.swap(kept);
-  return taken;
+}
+
+void known_gradients(Session& session, std::int64_t optimizer, Gradients& found) {
+  found.clear();
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  for (std::size_t index = 0; index < p.variables.size(); ++index) {
+    const std::int64_t owner = p.parameters[index].optimizer;
+    if (optimizer < 0 || owner < 0 || owner == optimizer) add_gradient_of(p, index, found);
+  }
+}
+
+bool unscaled_in_this_step(Session& session, std::int64_t optimizer) {
+  const std::lock_guard lock(session.protocol.mutex);
+  return session.protocol.ledger.contains(EventKind::unscale, optimizer);
+}
+
+bool is_fused(Session& session, std::int64_t optimizer) {
+  const std::lock_guard lock(session.protocol.mutex);
+  const auto& optimizers = session.protocol.optimizers;
+  return optimizer >= 0 && static_cast<std::size_t>(optimizer) < optimizers.size() &&
+         optimizers[static_cast<std::size_t>(optimizer)].fused;
 }
 
 void forget_fresh_gradient(Session& session, std::int64_t parameter) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
-  std::erase(p.fresh_gradients, parameter);
+  const auto index = static_cast<std::size_t>(parameter);
+  if (parameter >= 0 && index < p.fresh_gradients.size()) p.fresh_gradients[index] = 0;
 }
 
 bool is_scale_tensor(Session& session, const c10::IValue& value) {
@@ -252,7 +346,8 @@ double pending_scale(Session& session, std::int64_t optimizer) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   if (!p.scale_known) return 1;
-  bool scaled = false;
+  // Where backward passes are not seen, they are what they were.
+  bool scaled = !session.sees_operators() && p.last_backward_scaled;
   for (const trace::ProtocolEvent& event : p.ledger.events()) {
     switch (event.kind) {
       case EventKind::backward:
@@ -319,6 +414,7 @@ void backward_ends(Session& session, ThreadState& thread) {
   std::uint32_t flags = thread.backward_flags;
   if (thread.backward_scaled) flags |= flag::scaled;
   if (!thread.backward_accumulated) flags |= flag::gradients_only;
+  if (thread.backward_accumulated) p.last_backward_scaled = thread.backward_scaled;
   p.ledger.amend(EventKind::backward, flags, thread.backward_optimizers, thread.backward_added);
   if (thread.backward_accumulated) {
     // On a device the scale is read only when the scaler itself reads it: losses before that are not known.
@@ -436,8 +532,9 @@ std::int64_t scale_updated(Session& session, ThreadState& thread, trace::ScalerU
                             static_cast<double>(absmax) / static_cast<double>(update.scale_before));
   }
   // The optimizers whose gradients were unscaled with a non-finite result and that did not step have been skipped.
-  const std::vector<trace::ProtocolEvent> events = p.ledger.events();
-  for (const trace::ProtocolEvent& event : events) {
+  // By index: the list grows meanwhile.
+  for (std::size_t i = 0, count = p.ledger.events().size(); i < count; ++i) {
+    const trace::ProtocolEvent event = p.ledger.events()[i];
     if (event.kind != EventKind::unscale || !(event.flags & flag::found_inf)) continue;
     if (p.ledger.contains(EventKind::optimizer_step, event.object) ||
         p.ledger.contains(EventKind::optimizer_skip, event.object)) {
@@ -586,6 +683,7 @@ void scaler_made(Session& session, std::uintptr_t scaler) {
   if (python_connected()) place = python_place();
   const std::lock_guard lock(p.mutex);
   p.scalers_made[scaler] = {place.source, false};
+  session.objects_made.fetch_add(1, std::memory_order_relaxed);
   // An object of this identity was there before and is gone, and so is its scale.
   const auto gone = p.scaler_by_object.find(scaler);
   if (gone == p.scaler_by_object.end()) return;
@@ -612,7 +710,7 @@ void optimizer_restored(Session& session, std::uintptr_t optimizer) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   // One that has stepped before goes back to an earlier state of the same run; its scaler need not.
-  if (!p.optimizer_by_object.contains(optimizer)) p.optimizers_restored.insert(optimizer);
+  if (optimizer != 0 && !p.optimizer_by_object.contains(optimizer)) p.optimizers_restored.insert(optimizer);
 }
 
 void scaler_refused(Session& session, ThreadState& thread, std::int64_t optimizer, std::int64_t site,
@@ -668,7 +766,8 @@ std::int64_t current_micro_batch(Session& session) {
 void finish_ledger(Session& session, ThreadState* thread) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
-  write_closed(session, thread, p.ledger.finish());
+  for (record::StepLedger::Closed& step : p.ledger.finish())
+    write_closed(session, thread, step);
 }
 
 }  // namespace ampscope::observe

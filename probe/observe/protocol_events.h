@@ -26,9 +26,16 @@ namespace ampscope::observe {
 void assign_owner(Session& session, std::int64_t parameter, std::int64_t optimizer);
 /// A parameter's gradient has just been accumulated.
 void note_gradient(Session& session, std::int64_t parameter, const at::Tensor& variable);
+/// Gradients by parameter id.
+using Gradients = std::vector<std::pair<std::int64_t, at::Tensor>>;
 /// Takes the gradients that nobody has looked at since they arrived, of one optimizer's parameters or (none) of all.
-[[nodiscard]] std::vector<std::pair<std::int64_t, at::Tensor>> take_fresh_gradients(Session& session,
-                                                                                    std::int64_t optimizer);
+/// `taken` is the caller's so that its memory is used again.
+void take_fresh_gradients(Session& session, std::int64_t optimizer, Gradients& taken);
+/// Parameters of an optimizer that have a gradient now. For steps whose backward passes are not seen.
+void known_gradients(Session& session, std::int64_t optimizer, Gradients& found);
+[[nodiscard]] bool unscaled_in_this_step(Session& session, std::int64_t optimizer);
+/// Whether an optimizer's kernel is known to look at found_inf itself.
+[[nodiscard]] bool is_fused(Session& session, std::int64_t optimizer);
 /// These parameters' gradients have been looked at.
 void forget_fresh_gradient(Session& session, std::int64_t parameter);
 /// Whether a value is the scale tensor of a scaler that was seen.

@@ -45,6 +45,7 @@ struct PythonApi {
 
 PythonApi api{};
 std::atomic<bool> connected{false};
+std::atomic<std::int64_t> calls{0};
 
 // Set once the helper module is loaded; both are kept for the life of the process.
 struct Helper {
@@ -64,7 +65,10 @@ bool find(F& function, const char* name) {
 /// Holds the interpreter's lock and keeps an exception that is on its way out of our sight.
 class Interpreter {
  public:
-  Interpreter() : state_(api.ensure()) { api.error_fetch(&type_, &value_, &traceback_); }
+  Interpreter() : state_(api.ensure()) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    api.error_fetch(&type_, &value_, &traceback_);
+  }
   ~Interpreter() {
     api.error_clear();
     api.error_restore(type_, value_, traceback_);
@@ -174,6 +178,10 @@ bool python_connect() noexcept {
   find(api.frame_locals, "PyFrame_GetLocals");
   if (found && api.is_initialized()) connected.store(true, std::memory_order_release);
   return connected.load(std::memory_order_acquire);
+}
+
+std::int64_t python_calls() noexcept {
+  return calls.load(std::memory_order_relaxed);
 }
 
 bool python_connected() noexcept {

@@ -27,6 +27,8 @@ struct PythonPlace {
 /// Looks the functions up. False when this process has no Python or one too old (before 3.10).
 bool python_connect() noexcept;
 [[nodiscard]] bool python_connected() noexcept;
+/// How often the interpreter was asked for anything.
+[[nodiscard]] std::int64_t python_calls() noexcept;
 /// "3.11.7"; empty without Python.
 [[nodiscard]] std::string python_version();
 

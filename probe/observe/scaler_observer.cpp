@@ -1,5 +1,6 @@
 #include "probe/observe/scaler_observer.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "probe/observe/backward_observer.h"
 #include "probe/observe/device_looks.h"
 #include "probe/observe/nonfinite.h"
+#include "probe/observe/op_observer.h"
 #include "probe/observe/protocol_events.h"
 #include "probe/observe/python_frames.h"
 #include "probe/observe/site_resolver.h"
@@ -61,6 +63,10 @@ void record_gradient(Session& session, ThreadState& thread, std::int64_t paramet
   }
   stats::TensorView view;
   if (!readable(impl) || !view_of(impl, view)) return;
+  if (!session.gradients_drawn.load(std::memory_order_relaxed)) {
+    if (stats::check_nonfinite(view).nonfinite) thread.step_applied_nonfinite = true;
+    return;
+  }
   thread.scratch.reset();
   stats::accumulate(view, thread.scratch);
   if (thread.scratch.nonfinite() > 0) thread.step_applied_nonfinite = true;
@@ -75,6 +81,7 @@ void record_gradient(Session& session, ThreadState& thread, std::int64_t paramet
   sample.step = session.step.load(std::memory_order_relaxed);
   sample.parameter = parameter;
   sample.scale = scale;
+  sample.weight = session.gradient_weight.load(std::memory_order_relaxed);
   sample.backward_dtype = thread.backward_dtype;
   session.recorder.gradient(*thread.lane, sample, thread.scratch);
   add_gradient_norm(
@@ -91,10 +98,97 @@ bool is_current_scale(Session& session, const c10::IValue& value) {
   return scale != 1 && scalar_of(impl) == scale;
 }
 
+/// A step of which only the optimizer is seen. `check`: nobody else has made sure that the gradients are finite.
+void look_at_known_gradients(Session& session, ThreadState& thread, std::int64_t optimizer, double scale, bool divide,
+                             bool check) {
+  if (!session.looks_at_gradients()) return;
+  const bool values = session.gradients_drawn.load(std::memory_order_relaxed);
+  if (!values && !check) return;
+  known_gradients(session, optimizer, thread.gradients);
+  for (const auto& [parameter, gradient] : thread.gradients) {
+    if (values) record_gradient(session, thread, parameter, gradient, scale, divide);
+    const c10::TensorImpl& impl = *gradient.unsafeGetTensorImpl();
+    stats::TensorView view;
+    if (!check || !readable(impl) || !view_of(impl, view) || !stats::check_nonfinite(view).nonfinite) continue;
+    thread.step_applied_nonfinite = true;
+    nonfinite_gradient(session, thread, parameter, gradient);
+  }
+  thread.gradients.clear();  // They are the program's; a reference kept would be a use of theirs.
+}
+
+/// With a budget, steps whose operators are not announced are possible only if the scaler's calls announce themselves.
+void note_announcement(Session& session, const ThreadState& thread) {
+  if (thread.scaler_region == 0) session.unannounced_scaler.store(true, std::memory_order_relaxed);
+}
+
 }  // namespace
 
+namespace {
+
+/// Which optimizer the running unscaling is for. Python's frames are asked once a parameter; what they said holds until
+/// the program makes another scaler or optimizer.
+std::int64_t optimizer_of_unscale(Session& session, std::int64_t first_parameter) {
+  Protocol& p = session.protocol;
+  const std::uint64_t made = session.objects_made.load(std::memory_order_relaxed);
+  if (first_parameter >= 0) {
+    const std::lock_guard lock(p.mutex);
+    const std::int64_t owner = p.parameters[static_cast<std::size_t>(first_parameter)].optimizer;
+    const auto told = p.owners_told.find(first_parameter);
+    if (owner >= 0 && told != p.owners_told.end() && told->second == made) return owner;
+  }
+  const ScalerCall call = python_connected() ? python_scaler_call() : ScalerCall{};
+  const std::int64_t optimizer = optimizer_owning(session, first_parameter, call.optimizer, call.optimizer_class);
+  if (first_parameter >= 0 && call.optimizer != 0) {
+    const std::lock_guard lock(p.mutex);
+    p.owners_told[first_parameter] = made;
+  }
+  return optimizer;
+}
+
+/// Which scaler is being updated, in the same way. The reference stays valid; only this thread's update can change it.
+const Protocol::KnownScaler& scaler_of_update(Session& session, const ThreadState& thread, const void* scale_tensor) {
+  Protocol& p = session.protocol;
+  const std::uint64_t made = session.objects_made.load(std::memory_order_relaxed);
+  {
+    const std::lock_guard lock(p.mutex);
+    const auto known = p.scaler_calls.find(scale_tensor);
+    if (known != p.scaler_calls.end() && known->second.made == made && known->second.object != 0) return known->second;
+  }
+  const ScalerCall call = python_connected() ? python_scaler_call() : ScalerCall{};
+  const std::lock_guard lock(p.mutex);
+  Protocol::KnownScaler& known = p.scaler_calls[scale_tensor];
+  known.object = call.scaler;
+  known.made = made;
+  known.implementation = !call.scaler_class.empty() ? call.scaler_class
+                         : thread.scaler_range      ? "ampscope::executor::GradScaler"
+                                                    : "aten";
+  return known;
+}
+
+}  // namespace
+
+void scaler_region(Session& session, ThreadState& thread, bool begins) {
+  if (!session.budget) return;
+  thread.scaler_region = std::max(0, thread.scaler_region + (begins ? 1 : -1));
+  if (thread.scaler_region > (begins ? 1 : 0)) return;
+  if (begins) {
+    thread.region_optimizer = trace::none;
+    thread.region_found_inf = false;
+    announce(Announced::everything);
+    return;
+  }
+  const bool seen = session.sees_operators();
+  announce(seen ? Announced::everything : Announced::ranges);
+  if (seen || thread.region_optimizer < 0) return;
+  // The scaler has checked the gradients of this step; which of them were bad is worth a look, and so are their values
+  // in a step that was drawn for it.
+  look_at_known_gradients(session, thread, thread.region_optimizer, thread.region_scale, thread.region_divides,
+                          thread.region_found_inf);
+  thread.step_applied_nonfinite = false;
+}
+
 void start_unscale(Session& session, ThreadState& thread, Frame& frame, Inputs inputs) {
-  static_cast<void>(thread);
+  if (session.budget) note_announcement(session, thread);
   frame.gradient_list = inputs.empty() ? c10::IValue() : inputs[0];
   frame.found_inf_tensor = tensor_impl(inputs, 1);
   const float inverse = float_of(tensor_impl(inputs, 2));
@@ -120,18 +214,22 @@ void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
   if (list.isTensorList()) {
     for (const c10::IValue& entry : list.toListRef()) {
       if (!entry.isTensor() || !entry.toTensor().defined()) continue;
+      if (!session.sees_operators()) break;  // Where gradients lie now has not been seen.
       const at::Tensor& gradient = entry.toTensor();
       const std::int64_t parameter = gradient_at(session, address_of(*gradient.unsafeGetTensorImpl()));
       replaced |= parameter < 0;
       if (first_parameter < 0) first_parameter = parameter;
     }
   }
-  const ScalerCall call = python_connected() ? python_scaler_call() : ScalerCall{};
-  const std::int64_t optimizer = optimizer_owning(session, first_parameter, call.optimizer, call.optimizer_class);
+  const std::int64_t optimizer = optimizer_of_unscale(session, first_parameter);
   // Before a fused optimizer's step the op is called with 1, only to look for infinities: its kernel divides.
   const double pending = frame.scale == 1 ? pending_scale(session, optimizer) : 1;
   if (pending != 1) frame.scale = pending;
-  if (list.isTensorList()) {
+  thread.region_optimizer = optimizer;
+  thread.region_found_inf |= found > 0;
+  thread.region_scale = frame.scale;
+  thread.region_divides = pending != 1;
+  if (list.isTensorList() && session.sees_operators()) {
     for (const c10::IValue& entry : list.toListRef()) {
       if (!entry.isTensor() || !entry.toTensor().defined()) continue;
       const void* address = address_of(*entry.toTensor().unsafeGetTensorImpl());
@@ -153,7 +251,8 @@ void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
   }
 }
 
-void start_update(Session& session, Frame& frame, Inputs inputs) {
+void start_update(Session& session, ThreadState& thread, Frame& frame, Inputs inputs) {
+  if (session.budget) note_announcement(session, thread);
   frame.scale_tensor = tensor_impl(inputs, 0);
   frame.tracker_tensor = tensor_impl(inputs, 1);
   frame.update = {};
@@ -171,14 +270,11 @@ void start_update(Session& session, Frame& frame, Inputs inputs) {
 void end_update(Session& session, ThreadState& thread, Frame& frame) {
   frame.update.scale_after = float_of(frame.scale_tensor);
   frame.update.tracker_after = int_of(frame.tracker_tensor);
-  const ScalerCall call = python_connected() ? python_scaler_call() : ScalerCall{};
-  const std::string implementation = !call.scaler_class.empty() ? call.scaler_class
-                                     : thread.scaler_range      ? "ampscope::executor::GradScaler"
-                                                                : "aten";
   const void* address = frame.scale_tensor ? address_of(*frame.scale_tensor) : nullptr;
+  const Protocol::KnownScaler& scaler = scaler_of_update(session, thread, address);
   frame.update.step = session.step.load(std::memory_order_relaxed);
   frame.update.scaler = scale_updated(session, thread, frame.update, address, frame.site ? frame.site->id : trace::none,
-                                      call.scaler, implementation);
+                                      scaler.object, scaler.implementation);
   if (frame.scale_tensor && on_device(session, *frame.scale_tensor)) {
     look_after_update(session, *frame.scale_tensor, frame.tracker_tensor, frame.update);
   }
@@ -250,9 +346,16 @@ void optimizer_touched(Session& session, ThreadState& thread, std::int64_t param
 void look_at_fresh_gradients(Session& session, ThreadState& thread, std::int64_t optimizer) {
   if (!session.looks_at_gradients()) return;
   const double scale = pending_scale(session, optimizer);
-  for (const auto& [parameter, gradient] : take_fresh_gradients(session, optimizer)) {
-    record_gradient(session, thread, parameter, gradient, scale, scale != 1);
+  if (!session.sees_operators()) {
+    if (!unscaled_in_this_step(session, optimizer)) {
+      look_at_known_gradients(session, thread, optimizer, scale, scale != 1, true);
+    }
+    return;
   }
+  take_fresh_gradients(session, optimizer, thread.gradients);
+  for (const auto& [parameter, gradient] : thread.gradients)
+    record_gradient(session, thread, parameter, gradient, scale, scale != 1);
+  thread.gradients.clear();  // They are the program's; a reference kept would be a use of theirs.
   send_gradient_looks(session, nullptr);
 }
 
@@ -274,6 +377,8 @@ void optimizer_told(Session& session, ThreadState& thread, std::uintptr_t object
   thread.range_learning_rate = learning_rate;
   thread.range_through_scaler = through_scaler;
   const std::int64_t optimizer = optimizer_of_object(session, object);
+  // One that was copied or unpickled was made without our noticing.
+  if (object && optimizer < 0) session.objects_made.fetch_add(1, std::memory_order_relaxed);
   look_at_fresh_gradients(session, thread, optimizer);
   if (learning_rate != 0) watch_parameters(session, thread, optimizer);
 }
@@ -293,6 +398,10 @@ void optimizer_range_ends(Session& session, ThreadState& thread, const Frame& fr
     through_scaler |= thread.frames[i].op && thread.frames[i].op->name == "GradScaler.step";
   }
   const std::int64_t optimizer = optimizer_owning(session, thread.range_parameter, thread.range_object, class_name);
+  if (!session.sees_operators() && is_fused(session, optimizer)) {
+    thread.range_fused = true;
+    thread.range_fused_skip = thread.region_found_inf && thread.region_optimizer == optimizer;
+  }
   optimizer_stepped(session, thread, optimizer, frame.site ? frame.site->id : trace::none, through_scaler,
                     thread.range_fused, thread.range_fused_skip, thread.range_learning_rate);
   thread.range_fused = thread.range_fused_skip = false;

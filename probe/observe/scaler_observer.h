@@ -11,8 +11,10 @@ namespace ampscope::observe {
 
 void start_unscale(Session& session, ThreadState& thread, Frame& frame, c10::ArrayRef<const c10::IValue> inputs);
 void end_unscale(Session& session, ThreadState& thread, Frame& frame);
-void start_update(Session& session, Frame& frame, c10::ArrayRef<const c10::IValue> inputs);
+void start_update(Session& session, ThreadState& thread, Frame& frame, c10::ArrayRef<const c10::IValue> inputs);
 void end_update(Session& session, ThreadState& thread, Frame& frame);
+/// A call of Python's GradScaler that unscales gradients or updates the scale begins or ends.
+void scaler_region(Session& session, ThreadState& thread, bool begins);
 /// A multiplication: of a loss by the scale?
 void note_loss_scaling(Session& session, ThreadState& thread, const Frame& frame,
                        c10::ArrayRef<const c10::IValue> inputs);

@@ -44,6 +44,9 @@ thread_local Handle handle;
 
 Session::Session(record::Options options) : recorder(std::move(options)), devices(make_device_looks(*this)) {
   if (level() == trace::Level::shadow) comparison_weight = 1;
+  if (const double percent = recorder.options().budget_percent; percent > 0) {
+    budget.emplace(percent, recorder.options().level);
+  }
 }
 
 State state() noexcept {
@@ -73,15 +76,14 @@ SiteState* make_site(Session& session, const OpInfo* op, SiteState* parent, std:
   site->key = key;
   site->counters = &session.recorder.counters().create(id);
   site->definition = std::make_unique<trace::Site>();
-  session.sites.push_back(site.get());
+  SiteState* const made = site.get();
+  session.sites.put(id, std::move(site));
   session.next_site.store(id + 1, std::memory_order_relaxed);
-  return site.release();
+  return made;
 }
 
 SiteState* site_by_id(Session& session, std::int64_t id) {
-  const std::lock_guard lock(session.sites_mutex);
-  return id >= 0 && static_cast<std::size_t>(id) < session.sites.size() ? session.sites[static_cast<std::size_t>(id)]
-                                                                        : nullptr;
+  return session.sites.find(id);
 }
 
 ThreadState* thread_state(Session& session) noexcept {
@@ -113,6 +115,8 @@ ThreadState* thread_state(Session& session) noexcept {
       state->in_backward = false;
       state->engine_depth = 0;
       state->optimizer_ranges = 0;
+      state->scaler_region = 0;
+      state->step_ticks = 0;
       state->last_node = nullptr;
       state->step_events.clear();
       state->recent.clear();

@@ -2,11 +2,13 @@
 // when observation begins and never destroyed, because callbacks may run until the very end.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,6 +21,7 @@
 #include "probe/observe/address_tables.h"
 #include "probe/observe/op_info.h"
 #include "probe/observe/round_trips.h"
+#include "probe/record/budget.h"
 #include "probe/record/recorder.h"
 #include "probe/record/step_ledger.h"
 #include "trace/model.h"
@@ -34,6 +37,9 @@ struct SiteState {
   SiteState* parent = nullptr;
   std::uint64_t key = 0;                ///< op, types and modes: equal for calls that may share the site
   SiteState* predicted_next = nullptr;  ///< the outermost site that followed last time
+  const c10::TensorImpl* parameter =
+      nullptr;                          ///< outermost site: the leaf it was given first; null where none, or others
+  std::int16_t parameter_argument = 0;  ///< … as this argument
   record::SiteCounters* counters = nullptr;
   std::unique_ptr<trace::Site> definition;  ///< until its first call has ended and it is written
   trace::Phase phase = trace::Phase::other;
@@ -50,6 +56,31 @@ struct SiteState {
   std::int64_t last_absorbed_step = -1;  ///< step in which it was last recorded to end a non-finite value
   int absorbers_written = 0;
   std::int64_t last_compared_step = -1;  ///< level shadow, see shadow.h
+};
+
+/// Sites by id. Finding one takes no lock: chunks and entries are published once and stay.
+class SiteList {
+ public:
+  [[nodiscard]] SiteState* find(std::int64_t id) const noexcept {
+    if (id < 0 || id >= record::SiteCounterTable::max_sites) return nullptr;
+    const Chunk* const chunk = chunks_[static_cast<std::size_t>(id / chunk_size)].load(std::memory_order_acquire);
+    return chunk ? (*chunk)[static_cast<std::size_t>(id % chunk_size)].load(std::memory_order_acquire) : nullptr;
+  }
+  /// The caller holds a lock of its own; `id` < max_sites.
+  void put(std::int64_t id, std::unique_ptr<SiteState> site) {
+    std::atomic<Chunk*>& slot = chunks_[static_cast<std::size_t>(id / chunk_size)];
+    Chunk* chunk = slot.load(std::memory_order_relaxed);
+    if (!chunk) {
+      chunk = new Chunk{};  // Kept for the life of the process, like the session.
+      slot.store(chunk, std::memory_order_release);
+    }
+    (*chunk)[static_cast<std::size_t>(id % chunk_size)].store(site.release(), std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::int64_t chunk_size = 1024;
+  using Chunk = std::array<std::atomic<SiteState*>, chunk_size>;
+  std::array<std::atomic<Chunk*>, record::SiteCounterTable::max_sites / chunk_size> chunks_{};
 };
 
 /// State of the training protocol. All of it is guarded by `mutex`; events are few a step.
@@ -85,15 +116,27 @@ struct Protocol {
   bool parameters_written = false;               ///< by hand, since the last backward pass
   std::atomic<bool> parameters_written_hint{false};  ///< the same, to be asked without the lock
   bool optimizer_seen = false;
-  double scale = 1;  ///< current loss scale as far as known
+  bool last_backward_scaled = false;  ///< the latest backward pass that was seen was of a scaled loss
+  bool budget_refusal_told = false;
+  /// What Python's frames said of a scaler's call, by the scale tensor's address and by the parameter; valid for as
+  /// long as no scaler or optimizer has been made since.
+  struct KnownScaler {
+    std::uintptr_t object = 0;
+    std::uint64_t made = 0;
+    std::string implementation;
+  };
+  std::unordered_map<const void*, KnownScaler> scaler_calls;
+  std::unordered_map<std::int64_t, std::uint64_t> owners_told;  ///< parameter → objects made when its owner was told
+  double scale = 1;                                             ///< current loss scale as far as known
   bool scale_known = false;
   std::atomic<bool> scales{false};  ///< the scale is known and not 1; to be asked without the lock
   /// By parameter id. Weak: a parameter lives as long as the program wants.
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> variables;
-  std::vector<std::int64_t> fresh_gradients;  ///< parameters that received gradients nobody has looked at since
+  std::vector<std::uint8_t> fresh_gradients;  ///< by parameter id: whether it received a gradient nobody has looked at
   std::int64_t micro_batch = 0;
   std::int64_t step_started_ns = 0;
-  double squared_gradient_norm = 0;  ///< of the running step
+  std::int64_t writer_ns_counted = 0;  ///< of the writer thread's time, what has been counted as cost of a step
+  double squared_gradient_norm = 0;    ///< of the running step
   bool gradient_norm_known = false;
   bool step_was_bad = false;  ///< a non-finite loss or gradient, or a skipped step
 };
@@ -118,8 +161,16 @@ struct Session {
   AddressTable scale_tensors;      ///< data address of a loss scale → scaler id
   AddressTable found_inf_tensors;  ///< data address of what an unscale on a device has found → 1
   std::atomic<std::int64_t> step{0};
-  std::atomic<bool> full_numerics{true};  ///< in the running step
-  std::atomic<bool> timed{true};          ///< ops of the running step are timed
+  std::optional<record::BudgetPlanner> budget;  ///< guarded by the protocol's lock; none: no budget was asked for
+  std::atomic<record::StepMode> mode{record::StepMode::full};  ///< how closely the running step is looked at
+  std::atomic<bool> gradients_drawn{true};                     ///< gradients' statistics are taken in the running step
+  std::atomic<double> gradient_weight{1};
+  std::atomic<bool> unannounced_scaler{false};  ///< the scaler's operators ran where nothing had announced them
+  std::atomic<std::int64_t> note_ticks{0};      ///< what a note of Python's costs before it comes to us
+  std::atomic<std::uint64_t> objects_made{0};   ///< scalers and optimizers that Python has made
+  std::atomic<bool> walks_frames{true};         ///< in the running step every site is looked up in Python's frames
+  std::atomic<bool> full_numerics{true};        ///< in the running step
+  std::atomic<bool> timed{true};                ///< ops of the running step are timed
   std::atomic<double> numerics_weight{1};
   /// Level shadow: steps that the running one stands for when its calls are computed again; 0: they are not.
   std::atomic<double> comparison_weight{0};
@@ -136,12 +187,18 @@ struct Session {
   std::atomic<int> autocast_threads{0};      ///< threads in which autocast is on as far as known
   std::atomic<bool> flight_recorded{false};  ///< the calls before the first harmful anomaly have been written
   DeviceLooks* const devices;                ///< null when out of memory
-  std::mutex sites_mutex;
-  std::vector<SiteState*> sites;  ///< by id; guarded by sites_mutex
+  std::mutex sites_mutex;                    ///< of those who make sites
+  SiteList sites;
 
   [[nodiscard]] trace::Level level() const noexcept { return recorder.options().level; }
-  [[nodiscard]] bool looks_at_outputs() const noexcept { return level() >= trace::Level::automatic; }
+  [[nodiscard]] bool looks_at_outputs() const noexcept {
+    return level() >= trace::Level::automatic && sees_operators();
+  }
   [[nodiscard]] bool looks_at_gradients() const noexcept { return level() >= trace::Level::grads; }
+  /// False in steps of a budget of which only optimizers and scaler are seen.
+  [[nodiscard]] bool sees_operators() const noexcept {
+    return mode.load(std::memory_order_relaxed) >= record::StepMode::operators;
+  }
 };
 
 /// The session and state of this process. The session is null only while off.

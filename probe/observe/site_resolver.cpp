@@ -1,5 +1,10 @@
 #include "probe/observe/site_resolver.h"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+
 #include <ATen/TracerMode.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
@@ -12,8 +17,8 @@
 namespace ampscope::observe {
 namespace {
 
-// One event in so many is checked against the interpreter's frames although the prediction fits.
-constexpr std::uint32_t verify_every = 64;
+// A step in which frames are walked for every site does so no longer than this: it may be all of an evaluation.
+constexpr std::uint32_t walked_calls = 20'000;
 constexpr std::size_t max_list_entries = 4;
 
 std::uint64_t combine(std::uint64_t a, std::uint64_t b) noexcept {
@@ -155,16 +160,62 @@ c10::ArrayRef<const c10::IValue> as_inputs(const std::vector<c10::IValue>& value
   return c10::ArrayRef<const c10::IValue>(values.data(), values.size());
 }
 
+/// A site by all that tells it apart. Entries are made once and stay; they are of all threads, because finding a
+/// thread's own table costs more than looking into it.
+struct KnownSite {
+  const Session* session;
+  const ThreadState* thread;
+  std::uint64_t key;
+  SiteState* site;
+};
+std::array<std::atomic<const KnownSite*>, 8192> known_sites{};
+
 SiteState* find_or_create(Session& session, ThreadState& thread, const Frame& frame, SiteState* parent,
                           std::uint64_t full_key, std::uint64_t key, c10::ArrayRef<const c10::IValue> inputs,
                           bool& created) {
   created = false;
+  // A step's few hundred sites are found again and again, and the map alone costs as much as all else about a site.
+  std::atomic<const KnownSite*>& slot = known_sites[full_key & (known_sites.size() - 1)];
+  const KnownSite* const known = slot.load(std::memory_order_acquire);
+  if (known && known->key == full_key && known->thread == &thread && known->session == &session) return known->site;
   const auto found = thread.sites.find(full_key);
-  if (found != thread.sites.end()) return found->second;
-  SiteState* site = create(session, thread, frame, parent, key, inputs);
-  if (site) thread.sites.emplace(full_key, site);
-  created = site != nullptr;
+  SiteState* site = found != thread.sites.end() ? found->second : nullptr;
+  if (!site) {
+    site = create(session, thread, frame, parent, key, inputs);
+    if (!site) return nullptr;
+    thread.sites.emplace(full_key, site);
+    created = true;
+  }
+  // Of those that share a slot the first one of this session keeps it.
+  if (!known || known->session != &session) {
+    auto made = std::make_unique<const KnownSite>(KnownSite{&session, &thread, full_key, site});
+    const KnownSite* before = known;
+    // What stood there is not freed: another thread may be reading it. It was of a session that is gone.
+    if (slot.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel)) static_cast<void>(made.release());
+  }
   return site;
+}
+
+}  // namespace
+
+namespace {
+
+/// The same operators may be those of another model, or another layer: the parameter that a site uses tells.
+bool uses_other_parameter(const SiteState& site, c10::ArrayRef<const c10::IValue> inputs) {
+  if (!site.parameter) return false;
+  const auto index = static_cast<std::size_t>(site.parameter_argument);
+  const at::Tensor* const tensor = index < inputs.size() ? tensor_of(inputs[index]) : nullptr;
+  return !tensor || tensor->unsafeGetTensorImpl() != site.parameter;
+}
+
+void note_parameter_used(SiteState& site, c10::ArrayRef<const c10::IValue> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor* const tensor = tensor_of(inputs[i]);
+    if (!tensor || !tensor->requires_grad() || !tensor->is_leaf()) continue;
+    site.parameter = tensor->unsafeGetTensorImpl();
+    site.parameter_argument = static_cast<std::int16_t>(i);
+    return;
+  }
 }
 
 }  // namespace
@@ -177,8 +228,10 @@ SiteState* resolve_outer(Session& session, ThreadState& thread, Frame& frame, st
   SiteState* site = nullptr;
   frame.site_from = SiteFrom::frames;
   // Without Python the place follows from the arguments, which costs less than being wrong.
-  if (python && predicted && predicted->key == key && predicted->parent == parent && thread.clock % verify_every != 0 &&
-      !session.full_numerics.load(std::memory_order_relaxed)) {
+  const bool walks =
+      session.walks_frames.load(std::memory_order_relaxed) && thread.clock - thread.step_clock < walked_calls;
+  if (python && predicted && predicted->key == key && predicted->parent == parent && !walks &&
+      !uses_other_parameter(*predicted, inputs)) {
     site = predicted;
     frame.site_from = SiteFrom::prediction;
   } else {
@@ -187,7 +240,12 @@ SiteState* resolve_outer(Session& session, ThreadState& thread, Frame& frame, st
     if (stack != 0) {
       site = find_or_create(session, thread, frame, parent, combine(combine(key, stack), parent ? parent->key : 0), key,
                             inputs, created);
-      if (created) place(session, *site, python_place());
+      if (created) {
+        place(session, *site, python_place());
+        note_parameter_used(*site, inputs);
+      } else if (site && uses_other_parameter(*site, inputs)) {
+        site->parameter = nullptr;  // One line, several parameters.
+      }
     } else {
       // A program in C++ has no frames to look at. The parameters it uses tell its layers apart, and what has none is
       // told apart by the layer it follows.

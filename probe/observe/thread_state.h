@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/ivalue.h>
@@ -135,7 +136,8 @@ struct ThreadState {
   record::FastLane* lane = nullptr;
   stats::FlatStats scratch;
   record::RecentCalls recent;
-  std::vector<trace::NonfiniteEvent> step_events;  ///< of the running step, written if it turns out bad
+  std::vector<std::pair<std::int64_t, at::Tensor>> gradients;  ///< that are being looked at; empty in between
+  std::vector<trace::NonfiniteEvent> step_events;              ///< of the running step, written if it turns out bad
   std::int64_t step_events_step = 0;
 
   WatchedWrite write;
@@ -169,9 +171,15 @@ struct ThreadState {
   std::string range_class;
   double range_learning_rate = 0;
   bool range_through_scaler = false;
-  bool range_fused = false;              ///< a fused kernel that takes found_inf ran in it
-  bool range_fused_skip = false;         ///< with found_inf set
-  bool step_applied_nonfinite = false;   ///< gradients checked before an optimizer's step were non-finite
+  bool range_fused = false;                     ///< a fused kernel that takes found_inf ran in it
+  bool range_fused_skip = false;                ///< with found_inf set
+  bool step_applied_nonfinite = false;          ///< gradients checked before an optimizer's step were non-finite
+  int scaler_region = 0;                        ///< calls of Python's GradScaler that were announced and are running
+  std::int64_t region_optimizer = trace::none;  ///< whose gradients were unscaled in it
+  bool region_found_inf = false;
+  double region_scale = 1;               ///< the loss scale they carried
+  bool region_divides = false;           ///< they still carry it: the optimizer's kernel divides
+  std::int64_t step_ticks = 0;           ///< spent in our callbacks and notes since the step began
   const OpInfo* scaler_range = nullptr;  ///< innermost open "GradScaler.…" range (C++)
   bool scaler_made = false;              ///< a scaler (C++) has just made its scale
   bool scaler_restored = false;          ///< a state was loaded into a scaler (C++) that has not scaled since

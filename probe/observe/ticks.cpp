@@ -23,6 +23,10 @@ std::int64_t ticks_to_ns(std::uint64_t ticks) noexcept {
   return static_cast<std::int64_t>(static_cast<double>(ticks) * ns_per_tick);
 }
 
+std::int64_t ns_to_ticks(double nanoseconds) noexcept {
+  return static_cast<std::int64_t>(nanoseconds / ns_per_tick);
+}
+
 void calibrate_ticks() noexcept {
 #if defined(__x86_64__)
   const std::int64_t start_ns = record::monotonic_ns();

@@ -334,6 +334,11 @@ void Recorder::hidden_region(const trace::HiddenRegion& region) noexcept {
   }
 }
 
+void Recorder::budget_is(const BudgetState& state) noexcept {
+  const std::lock_guard lock(budget_mutex_);
+  budget_state_ = state;
+}
+
 FastLane* Recorder::acquire_lane() noexcept {
   try {
     std::lock_guard lock(lanes_mutex_);
@@ -408,6 +413,10 @@ void Recorder::run_writer() noexcept {
       if (should_flush(now)) {
         write_pending(false);
         last_flush_ns_ = now;
+      }
+      timespec cpu{};
+      if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu) == 0) {
+        writer_cpu_ns_.store(cpu.tv_sec * second + cpu.tv_nsec, std::memory_order_relaxed);
       }
     } catch (const std::exception& error) {
       fail(error.what());
@@ -592,6 +601,23 @@ trace::RecorderStatus Recorder::status() const {
   status.own_time_ns =
       own_time_full_ns_.load(std::memory_order_relaxed) +
       static_cast<std::int64_t>(static_cast<double>(own_time_ordinary_ns_.load(std::memory_order_relaxed)) * scale);
+  if (options_.budget_percent > 0) {
+    const std::lock_guard lock(budget_mutex_);
+    status.operator_steps = budget_state_.operator_steps;
+    status.gradient_steps = budget_state_.gradient_steps;
+    status.full_steps = budget_state_.full_steps;
+    status.cost = budget_state_.cost;
+    status.cost_low = budget_state_.cost_low;
+    status.cost_high = budget_state_.cost_high;
+    if (status.cost >= 0) {
+      status.own_time_ns =
+          static_cast<std::int64_t>(static_cast<double>(status.elapsed_ns) * status.cost / (1 + status.cost));
+    }
+  } else {
+    status.operator_steps = status.steps;
+    if (options_.level >= trace::Level::grads) status.gradient_steps = status.steps;
+    status.full_steps = std::min(status.steps, full_steps_.load(std::memory_order_relaxed));
+  }
   status.trace_bytes = static_cast<std::int64_t>(writer_.bytes_written());
   {
     std::lock_guard lock(lanes_mutex_);

@@ -83,10 +83,24 @@ class Recorder {
     own_time_ordinary_ns_.fetch_add(ordinary_ns, std::memory_order_relaxed);
     own_time_full_ns_.fetch_add(full_ns, std::memory_order_relaxed);
   }
+  /// What a run with a budget has looked at so far, and what that costs by comparing steps.
+  struct BudgetState {
+    std::int64_t operator_steps = 0;
+    std::int64_t gradient_steps = 0;
+    std::int64_t full_steps = 0;
+    double cost = -1;  ///< less than 0: not known
+    double cost_low = -1;
+    double cost_high = -1;
+  };
+  void budget_is(const BudgetState& state) noexcept;
   void count_step(StepCost cost) noexcept {
     if (cost == StepCost::timed) timed_steps_.fetch_add(1, std::memory_order_relaxed);
+    if (cost == StepCost::full) full_steps_.fetch_add(1, std::memory_order_relaxed);
     if (cost != StepCost::full) ordinary_steps_.fetch_add(1, std::memory_order_relaxed);
   }
+
+  /// Processor time that the writer thread has taken so far.
+  [[nodiscard]] std::int64_t writer_cpu_ns() const noexcept { return writer_cpu_ns_.load(std::memory_order_relaxed); }
 
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] std::string path() const;
@@ -118,6 +132,9 @@ class Recorder {
   std::int64_t switched_off_at_step_ = trace::none;
   std::string path_;
 
+  mutable std::mutex budget_mutex_;
+  BudgetState budget_state_;  ///< guarded by budget_mutex_
+
   mutable std::mutex lanes_mutex_;
   std::vector<std::unique_ptr<FastLane>> lanes_;
   std::vector<FastLane*> free_lanes_;
@@ -129,6 +146,7 @@ class Recorder {
   std::atomic<std::int64_t> lost_looks_{0};
   std::atomic<std::int64_t> own_time_ordinary_ns_{0};
   std::atomic<std::int64_t> own_time_full_ns_{0};
+  std::atomic<std::int64_t> full_steps_{0};
   std::atomic<std::int64_t> timed_steps_{0};
   std::atomic<std::int64_t> ordinary_steps_{0};
   std::atomic<std::int64_t> steps_{0};
@@ -148,6 +166,7 @@ class Recorder {
   std::int64_t known_sites_ = 0;
   std::int64_t nonfinite_gradients_written_ = 0;
   std::int64_t last_flush_ns_ = 0;
+  std::atomic<std::int64_t> writer_cpu_ns_{0};  ///< processor time of the writer thread so far
   bool size_limit_told_ = false;
 };
 

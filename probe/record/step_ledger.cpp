@@ -28,6 +28,14 @@ std::uint64_t hash_of(const std::vector<trace::ProtocolEvent>& events) {
   return hash;
 }
 
+/// Events that are seen in every step, however little is looked at in it.
+bool part_of_outcome(trace::EventKind kind) {
+  using trace::EventKind;
+  return kind == EventKind::unscale || kind == EventKind::optimizer_step || kind == EventKind::optimizer_skip ||
+         kind == EventKind::scaler_update || kind == EventKind::schedule_step || kind == EventKind::scale_read ||
+         kind == EventKind::gradient_clear || kind == EventKind::refusal;
+}
+
 }  // namespace
 
 StepLedger::StepLedger() {
@@ -83,31 +91,36 @@ void StepLedger::end_step() {
   previous_.swap(running_);
   running_.clear();
   previous_open_ = true;
+  previous_outcome_only_ = running_outcome_only_;
   ++step_;
 }
 
 void StepLedger::note_companions() {
-  std::vector<std::int64_t> stepped;
+  const auto steps = [](const trace::ProtocolEvent& event) { return event.kind == trace::EventKind::optimizer_step; };
+  if (std::count_if(running_.begin(), running_.end(), steps) < 2) return;
   for (const trace::ProtocolEvent& event : running_) {
-    if (event.kind == trace::EventKind::optimizer_step) stepped.push_back(event.object);
-  }
-  if (stepped.size() < 2) return;
-  for (const std::int64_t optimizer : stepped) {
-    if (std::find(companions_.begin(), companions_.end(), optimizer) == companions_.end()) {
-      companions_.push_back(optimizer);
+    if (steps(event) && std::find(companions_.begin(), companions_.end(), event.object) == companions_.end()) {
+      companions_.push_back(event.object);
     }
   }
 }
 
 void StepLedger::close_previous() {
-  closed_.push_back(close(step_ - 1, previous_));
+  closed_.push_back(close(step_ - 1, previous_, previous_outcome_only_));
   previous_.clear();
   previous_open_ = false;
 }
 
-StepLedger::Closed StepLedger::close(std::int64_t step, const std::vector<trace::ProtocolEvent>& events) {
+StepLedger::Closed StepLedger::close(std::int64_t step, const std::vector<trace::ProtocolEvent>& seen,
+                                     bool outcome_only) {
   Closed closed;
   closed.step = step;
+  if (outcome_only) {
+    complete(seen);
+  } else {
+    whole_ = seen;
+  }
+  const std::vector<trace::ProtocolEvent>& events = outcome_only ? made_whole_ : seen;
   std::vector<trace::StepPattern>& candidates = patterns_[hash_of(events)];
   for (const trace::StepPattern& pattern : candidates) {
     if (pattern.events == events) {
@@ -119,6 +132,38 @@ StepLedger::Closed StepLedger::close(std::int64_t step, const std::vector<trace:
   candidates.push_back({closed.pattern, events});
   closed.new_pattern = candidates.back();
   return closed;
+}
+
+void StepLedger::complete(const std::vector<trace::ProtocolEvent>& outcome) {
+  using trace::EventKind;
+  std::vector<trace::ProtocolEvent>& events = made_whole_;
+  events.clear();
+  used_.assign(outcome.size(), false);
+  const auto take = [&](EventKind kind, const trace::ProtocolEvent* like) {
+    for (std::size_t i = 0; i < outcome.size(); ++i) {
+      // Whose gradients zero_grad cleared is told by its operators, which were not seen.
+      const bool same = !like || kind == EventKind::gradient_clear || outcome[i].object == like->object;
+      if (used_[i] || outcome[i].kind != kind || !same) continue;
+      used_[i] = true;
+      events.push_back(kind == EventKind::gradient_clear && like ? *like : outcome[i]);
+      return;
+    }
+  };
+  for (const trace::ProtocolEvent& event : whole_) {
+    if (!part_of_outcome(event.kind)) {
+      events.push_back(event);
+      continue;
+    }
+    // A skip stands right before the update that tells it.
+    if (event.kind == EventKind::scaler_update) {
+      for (std::size_t i = 0; i < outcome.size(); ++i)
+        take(EventKind::optimizer_skip, nullptr);
+    }
+    if (event.kind != EventKind::optimizer_skip) take(event.kind, &event);
+  }
+  for (std::size_t i = 0; i < outcome.size(); ++i) {
+    if (!used_[i]) events.push_back(outcome[i]);
+  }
 }
 
 std::vector<StepLedger::Closed> StepLedger::take_closed() {
@@ -136,7 +181,7 @@ std::vector<StepLedger::Closed> StepLedger::finish() {
       contains(trace::EventKind::optimizer_skip) || contains(trace::EventKind::scaler_update) ||
       contains(trace::EventKind::parameter_write) || contains(trace::EventKind::refusal);
   if (stepped) {
-    closed_.push_back(close(step_, running_));
+    closed_.push_back(close(step_, running_, running_outcome_only_));
     ++step_;
   }
   running_.clear();

@@ -37,8 +37,18 @@ class StepLedger {
 
   /// Ends the running step: its number rises. Nothing is closed yet, see above.
   void end_step();
+  /// Whether of the running step only the outcome is seen: optimizers, scalers, schedules, zero_grad. The rest of it is
+  /// taken to be what it was in the latest step that was seen whole.
+  void see_outcome_only(bool outcome_only) noexcept { running_outcome_only_ = outcome_only; }
   /// The steps that have become complete since the last call.
   [[nodiscard]] std::vector<Closed> take_closed();
+  /// The same one by one, without an allocation.
+  template <typename Use>
+  void use_closed(Use&& use) {
+    for (Closed& step : closed_)
+      use(step);
+    closed_.clear();
+  }
   /// Whether an optimizer's step, made now, follows another one's after the same backward pass: it then belongs to the
   /// step that has just ended.
   [[nodiscard]] bool follows_ended_step(std::int64_t optimizer) const noexcept {
@@ -50,7 +60,9 @@ class StepLedger {
   [[nodiscard]] std::vector<Closed> finish();
 
  private:
-  Closed close(std::int64_t step, const std::vector<trace::ProtocolEvent>& events);
+  Closed close(std::int64_t step, const std::vector<trace::ProtocolEvent>& events, bool outcome_only);
+  /// Puts the outcome of a step into made_whole_, completed from whole_.
+  void complete(const std::vector<trace::ProtocolEvent>& outcome);
   void close_previous();
   void note_companions();
   [[nodiscard]] bool belongs_to_previous(const trace::ProtocolEvent& event) const noexcept;
@@ -62,6 +74,11 @@ class StepLedger {
   std::vector<trace::ProtocolEvent> running_;
   std::vector<trace::ProtocolEvent> previous_;
   bool previous_open_ = false;
+  bool running_outcome_only_ = false;
+  bool previous_outcome_only_ = false;
+  std::vector<trace::ProtocolEvent> whole_;  ///< events of the latest step that was seen whole
+  std::vector<trace::ProtocolEvent> made_whole_;
+  std::vector<bool> used_;
   std::vector<Closed> closed_;
   std::vector<std::int64_t> companions_;  ///< optimizers that stepped in one step together with others
   std::unordered_map<std::uint64_t, std::vector<trace::StepPattern>> patterns_;  ///< by hash

@@ -31,7 +31,8 @@ void GradientWindows::add(const GradientSample& sample, const trace::TensorStats
   if (index >= open_.size()) open_.resize(index + 1);
   Open& open = open_[index];
   trace::GradientWindow& window = open.window;
-  if (window.steps > 0 && sample.step >= open.end) {
+  // Steps that stand for another number of steps begin a window of their own, so that one weight holds for all of it.
+  if (window.steps > 0 && (sample.step >= open.end || sample.weight != window.weight)) {
     done_.push_back(std::exchange(window, {}));
     open.last_counted = -1;
   }
@@ -47,6 +48,8 @@ void GradientWindows::add(const GradientSample& sample, const trace::TensorStats
     open.last_counted = sample.step;
     open.last_nonfinite = false;
   }
+  // With a budget a step has one sample of a parameter; of several in a step each counts alone.
+  if (sample.weight != 1) window.zero_squares += static_cast<double>(stats.zero) * static_cast<double>(stats.zero);
   window.last_step = sample.step;
   window.scale_min = std::min(window.scale_min, sample.scale);
   window.scale_max = std::max(window.scale_max, sample.scale);

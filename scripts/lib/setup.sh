@@ -55,7 +55,7 @@ install_packages() {
 # Compiler and libraries of the analysis side and the tests.
 install_build_packages() {
   local packages=(libcli11-dev libfmt-dev libgmock-dev libgtest-dev libspdlog-dev libsqlite3-dev libtomlplusplus-dev
-    libzstd-dev nlohmann-json3-dev pkg-config)
+    libzstd-dev nlohmann-json3-dev pkg-config valgrind)
   command -v g++ > /dev/null || packages+=(g++)
   command -v cmake > /dev/null || packages+=(cmake)
   command -v ninja > /dev/null || packages+=(ninja-build)

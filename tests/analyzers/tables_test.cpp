@@ -54,6 +54,22 @@ TEST_F(TablesTest, Run) {
   EXPECT_EQ(report_.run.parameters, 2);
 }
 
+TEST_F(TablesTest, Budget) {
+  EXPECT_FALSE(report_.run.budget.has_value());
+  trace_.run.budget_percent = 2;
+  trace_.status.operator_steps = 5;
+  EXPECT_FALSE(analyze({trace_}).run.budget.value().cost_percent.has_value()) << "too few steps were compared";
+  trace_.status.cost = 0.015;
+  trace_.status.cost_low = 0.01;
+  trace_.status.cost_high = 0.02;
+  const BudgetSummary budget = analyze({trace_}).run.budget.value();
+  EXPECT_EQ(budget.percent, 2);
+  EXPECT_EQ(budget.operator_steps, 5);
+  EXPECT_DOUBLE_EQ(budget.cost_percent.value(), 1.5);
+  EXPECT_DOUBLE_EQ(budget.cost_interval.first, 1);
+  EXPECT_DOUBLE_EQ(budget.cost_interval.second, 2);
+}
+
 TEST_F(TablesTest, Ops) {
   ASSERT_EQ(report_.ops.size(), 2U);  // Autograd nodes are no operators.
   const OpRow& row = report_.ops[0];

@@ -90,6 +90,22 @@ void ampscope_note_optimizer_restored(uintptr_t optimizer) {
   record("optimizer_restored object=%d", optimizer != 0);
 }
 
+void ampscope_note_optimizer_made(void) {
+  record("%s", "optimizer_made");
+}
+
+void ampscope_note_scaler_region(int begin) {
+  record("scaler_region %d", begin);
+}
+
+void ampscope_note_cost(double nanoseconds) {
+  record("cost %s", nanoseconds > 0 && nanoseconds < 1e6 ? "plausible" : "not plausible");
+}
+
+int64_t ampscope_python_calls(void) {
+  return 0;
+}
+
 void ampscope_note_scaler_refusal(uintptr_t optimizer, const char* class_name, uint32_t reason) {
   record("refusal %s %u object=%d", class_name, reason, optimizer != 0);
 }

@@ -27,10 +27,10 @@ class Protocol(AttachCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
-    def notes(self, program):
-        done = self.run_training(program)
+    def notes(self, program, without=("optimizer_made",), **environment):
+        done = self.run_training(program, **environment)
         self.assertEqual(done.stderr, "")
-        return [call for call in self.calls() if not call.startswith(("attach", "detach"))]
+        return [call for call in self.calls() if not call.startswith(("attach", "detach", *without))]
 
 
 class Optimizers(Protocol):
@@ -50,6 +50,31 @@ class Optimizers(Protocol):
             [note for note in notes if note.startswith("optimizer")],
             [f"optimizer Mine lr=0.25 scaler=1 begin={begin} object=1" for begin in (1, 0)],
         )
+
+    def test_a_new_optimizer_is_told(self):
+        notes = self.notes(
+            """
+            class Mine(torch.optim.Adam): pass
+            Mine(model.parameters())
+        """,
+            without=(),
+        )
+        self.assertEqual(notes, ["optimizer_made"])
+
+    def test_with_a_budget_the_scaler_says_where_its_operators_run(self):
+        program = """
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+            scaler = torch.amp.GradScaler("cpu")
+            gradients(scaler); scaler.unscale_(optimizer); scaler.step(optimizer); scaler.update()
+        """
+        notes = self.notes(program, AMPSCOPE_BUDGET="2")
+        regions = ["scaler_region 1", "scaler_region 0"]
+        self.assertEqual(
+            [note for note in notes if not note.startswith(("optimizer", "scaler_made"))],
+            ["optimizer_restored object=0"] * 500 + ["cost plausible", *regions, *regions],
+        )
+        self.log.unlink()
+        self.assertFalse([note for note in self.notes(program) if note.startswith(("scaler_region", "cost"))])
 
     def test_skipped_step_is_no_step(self):
         notes = self.notes("""
@@ -270,7 +295,7 @@ class Invisible(Protocol):
                                 (torch.amp.GradScaler, 'get_scale'), (torch.cuda.amp.GradScaler, 'get_scale'),
                                 (torch.amp.GradScaler, '__init__'), (torch.amp.GradScaler, 'step'),
                                 (torch.amp.GradScaler, 'unscale_'), (torch.amp.GradScaler, 'update'),
-                                (torch.optim.Optimizer, 'load_state_dict')):
+                                (torch.optim.Optimizer, 'load_state_dict'), (torch.optim.Optimizer, '__init__')):
                 function = getattr(owner, name)
                 print(type(function), function.__qualname__, function.__module__, function.__code__.co_filename,
                       inspect.signature(function), inspect.isfunction(function), len(inspect.getsource(function)),

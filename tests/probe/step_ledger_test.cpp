@@ -112,5 +112,38 @@ TEST(StepLedger, WhatIsLeftOfAStepOfTwoOptimizersIsNoneAtTheEnd) {
   EXPECT_EQ(ledger.finish().size(), 3U);
 }
 
+TEST(StepLedger, AStepOfWhichOnlyTheOutcomeWasSeenIsCompletedFromTheLatestWholeOne) {
+  StepLedger ledger;
+  const auto whole = [&](bool skipped) {
+    ledger.add(event(EventKind::backward));
+    ledger.add({.kind = EventKind::unscale, .object = 0, .flags = skipped ? trace::event_flag::found_inf : 0U});
+    ledger.add(event(EventKind::gradient_write));
+    ledger.add(event(skipped ? EventKind::optimizer_skip : EventKind::optimizer_step, 0));
+    ledger.add(event(EventKind::scaler_update));
+    ledger.end_step();
+  };
+  const auto outcome = [&](bool skipped) {
+    ledger.add({.kind = EventKind::unscale, .object = 0, .flags = skipped ? trace::event_flag::found_inf : 0U});
+    ledger.add(event(skipped ? EventKind::optimizer_skip : EventKind::optimizer_step, 0));
+    ledger.add(event(EventKind::scaler_update));
+    ledger.end_step();
+  };
+  whole(false);
+  ledger.see_outcome_only(true);
+  outcome(false);
+  outcome(true);  // No whole step has been skipped so far.
+  ledger.see_outcome_only(false);
+  whole(true);
+  ledger.see_outcome_only(true);
+  outcome(true);
+  outcome(false);
+  const auto closed = ledger.finish();
+  ASSERT_EQ(closed.size(), 6U);
+  EXPECT_EQ(closed[1].pattern, closed[0].pattern);
+  EXPECT_EQ(closed[2].pattern, closed[3].pattern);
+  EXPECT_EQ(closed[4].pattern, closed[3].pattern);
+  EXPECT_EQ(closed[5].pattern, closed[0].pattern);
+}
+
 }  // namespace
 }  // namespace ampscope::record

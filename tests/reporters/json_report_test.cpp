@@ -23,6 +23,27 @@ std::vector<std::string> keys(const Json& object) {
   return names;
 }
 
+TEST(JsonReport, SaysWhatABudgetGotAndCost) {
+  analyzers::Report report = testing::clipped_while_scaled();
+  EXPECT_TRUE(to_json(report)["run"]["budget"].is_null());
+  analyzers::BudgetSummary budget;
+  budget.percent = 2;
+  budget.operator_steps = 40;
+  budget.gradient_steps = 30;
+  budget.full_steps = 7;
+  report.run.budget = budget;
+  EXPECT_TRUE(to_json(report)["run"]["budget"]["cost_percent"].is_null());
+  report.run.budget->cost_percent = 1.25;
+  report.run.budget->cost_interval = {1.0, 1.5};
+  const Json said = to_json(report)["run"]["budget"];
+  EXPECT_EQ(said["percent"], 2);
+  EXPECT_EQ(said["cost_percent"], 1.25);
+  EXPECT_EQ(said["cost_percent_interval"], Json({1, 1.5}));
+  EXPECT_EQ(said["operator_steps"], 40);
+  EXPECT_EQ(said["gradient_steps"], 30);
+  EXPECT_EQ(said["full_steps"], 7);
+}
+
 TEST(JsonReport, SpellsTheContract) {
   const Json report = to_json(testing::clipped_while_scaled());
   EXPECT_THAT(keys(report), ElementsAre("schema", "tool", "run", "verdict", "findings", "not_evaluated", "scaler",

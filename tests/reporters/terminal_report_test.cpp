@@ -113,6 +113,18 @@ TEST(TerminalReport, ShowsAtMostFiveFindingsInFull) {
   EXPECT_THAT(everything, Not(HasSubstr("more finding")));
 }
 
+TEST(TerminalReport, SaysWhatABudgetCostAndLeftOut) {
+  analyzers::Report report = testing::clipped_while_scaled();
+  analyzers::BudgetSummary budget;
+  budget.percent = 2;
+  budget.operator_steps = 40;
+  budget.cost_percent = 1.25;
+  report.run.budget = budget;
+  const std::string text = render_terminal(report, options(200));
+  EXPECT_THAT(text, HasSubstr("cost 1.2 % of a budget of 2 %"));
+  EXPECT_THAT(text, HasSubstr("not looked at: operators in 372 of 412 steps (the budget draws steps)"));
+}
+
 TEST(TerminalReport, NotesOfAHealthyRunAreOneLineEach) {
   analyzers::Report report = testing::clipped_while_scaled();
   report.findings.erase(report.findings.begin());

@@ -43,6 +43,14 @@ AMPSCOPE_API void ampscope_note_schedule_step(uintptr_t object, const char* clas
                                               int from_constructor);
 /* `as_factor`: the program multiplies or divides by what it read, then or later. */
 AMPSCOPE_API void ampscope_note_scale_read(uintptr_t scaler, int as_factor);
+/* Around calls of a scaler that unscale gradients or update the scale: with a budget, operators may be unwatched
+ * outside. */
+AMPSCOPE_API void ampscope_note_scaler_region(int begin);
+AMPSCOPE_API void ampscope_note_optimizer_made(void);
+/* How often Python was asked for anything since this process began, for tests. */
+AMPSCOPE_API int64_t ampscope_python_calls(void);
+/* What one note costs before it comes here, in nanoseconds: measured by who makes them, counted by the budget. */
+AMPSCOPE_API void ampscope_note_cost(double nanoseconds);
 /* A scaler was made; an earlier one of the same address is gone. */
 AMPSCOPE_API void ampscope_note_scaler_made(uintptr_t scaler);
 /* The state of an earlier scaler or optimizer was loaded into this one. */

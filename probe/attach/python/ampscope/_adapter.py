@@ -50,6 +50,7 @@ class Adapter:
         self.note_scaler_made = self._declare("ampscope_note_scaler_made", None, ctypes.c_size_t)
         self.note_scaler_restored = self._declare("ampscope_note_scaler_restored", None, ctypes.c_size_t)
         self.note_optimizer_restored = self._declare("ampscope_note_optimizer_restored", None, ctypes.c_size_t)
+        self.note_optimizer_made = self._declare("ampscope_note_optimizer_made", None)
         self.note_scaler_refusal = self._declare(
             "ampscope_note_scaler_refusal", None, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_uint32
         )
@@ -81,6 +82,13 @@ class Adapter:
         function.restype = result
         function.argtypes = arguments
         return function
+
+    def note_scaler_region(self) -> Any:
+        """The note around calls of a scaler, which only runs with a budget need."""
+        return self._declare("ampscope_note_scaler_region", None, ctypes.c_int)
+
+    def note_cost(self, nanoseconds: float) -> None:
+        self._declare("ampscope_note_cost", None, ctypes.c_double)(nanoseconds)
 
     def abi_version(self) -> int:
         return int(self._library.ampscope_abi_version())
