@@ -11,11 +11,12 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include "probe/observe/announcements.h"
 #include "probe/observe/device_looks.h"
 #include "probe/observe/nonfinite.h"
-#include "probe/observe/op_observer.h"
 #include "probe/observe/protocol_events.h"
 #include "probe/observe/python_frames.h"
+#include "probe/observe/self_test.h"
 #include "probe/observe/ticks.h"
 
 #ifndef AMPSCOPE_VERSION

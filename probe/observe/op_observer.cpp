@@ -1,11 +1,9 @@
 #include "probe/observe/op_observer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <exception>
 #include <limits>
-#include <mutex>
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
@@ -15,6 +13,7 @@
 #include "probe/observe/backward_observer.h"
 #include "probe/observe/backward_range.h"
 #include "probe/observe/device_looks.h"
+#include "probe/observe/kept_inputs.h"
 #include "probe/observe/lifecycle.h"
 #include "probe/observe/nonfinite.h"
 #include "probe/observe/program_access.h"
@@ -68,48 +67,6 @@ std::uint64_t key_of(const Frame& frame, Inputs inputs) {
     }
   }
   return key;
-}
-
-void keep_inputs(Frame& frame, Inputs inputs, bool all_arguments) {
-  frame.input_count = 0;
-  frame.arguments.clear();
-  frame.keeps_inputs = all_arguments;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (const at::Tensor* tensor = tensor_of(inputs[i])) {
-      if (frame.input_count == Frame::max_inputs) {
-        frame.keeps_inputs = false;
-        return;
-      }
-      InputRef& ref = frame.inputs[frame.input_count++];
-      ref.tensor = WeakTensor(tensor->getIntrusivePtr());
-      ref.address = address_of(*tensor->unsafeGetTensorImpl());
-      ref.argument = static_cast<std::int16_t>(i);
-    } else if (inputs[i].isTensorList()) {
-      // A copy of the list would count as a use of every tensor in it.
-      frame.keeps_inputs = false;
-    } else if (all_arguments) {
-      frame.arguments.push_back(inputs[i]);
-    }
-  }
-}
-
-/// Whether the call takes numbers from a generator: doing it again would move the generator on.
-bool draws(const OpInfo& op, Inputs inputs) {
-  if (!op.random) return false;
-  const auto dropout = static_cast<std::size_t>(op.dropout_argument);
-  return op.dropout_argument < 0 || dropout >= inputs.size() || !inputs[dropout].isDouble() ||
-         inputs[dropout].toDouble() != 0;
-}
-
-/// Where values are not looked at, it is enough to know which memory an op was given first.
-void keep_address(Frame& frame, Inputs inputs) {
-  frame.input_count = 0;
-  frame.keeps_inputs = false;
-  const at::Tensor* const tensor = inputs.empty() ? nullptr : tensor_of(inputs[0]);
-  if (!tensor) return;
-  frame.inputs[0].address = address_of(*tensor->unsafeGetTensorImpl());
-  frame.inputs[0].argument = 0;
-  frame.input_count = 1;
 }
 
 void leave(ThreadState& thread, Frame& frame) noexcept {
@@ -718,6 +675,8 @@ void guarded(Body&& body) noexcept {
   }
 }
 
+}  // namespace
+
 std::unique_ptr<at::ObserverContext> start_callback(const at::RecordFunction& function) {
   guarded([&] { on_start(function); });
   return nullptr;
@@ -725,61 +684,6 @@ std::unique_ptr<at::ObserverContext> start_callback(const at::RecordFunction& fu
 
 void end_callback(const at::RecordFunction& function, at::ObserverContext*) {
   guarded([&] { on_end(function); });
-}
-
-}  // namespace
-
-namespace {
-
-// A handle for each kind, so that each can be turned off: disjoint scopes cost what one handle for all of them would.
-struct Handles {
-  at::CallbackHandle operators = 0;
-  at::CallbackHandle nodes = 0;
-  at::CallbackHandle ranges = 0;
-};
-Handles handles;
-std::mutex announce_mutex;
-std::atomic<Announced> announced{Announced::nothing};
-
-at::CallbackHandle add(at::RecordScope scope) {
-  // No sampling probability: torch draws for every node and scope anew.
-  return at::addGlobalCallback(
-      at::RecordFunctionCallback(start_callback, end_callback).needsInputs(true).needsOutputs(true).scopes({scope}));
-}
-
-void turn(at::CallbackHandle handle, bool on) {
-  if (on) {
-    at::reenableCallback(handle);
-  } else {
-    at::disableCallback(handle);
-  }
-}
-
-}  // namespace
-
-void announce(Announced wanted) {
-  if (announced.load(std::memory_order_acquire) == wanted) return;
-  const std::lock_guard lock(announce_mutex);
-  Announced before = announced.exchange(wanted, std::memory_order_acq_rel);
-  if (before == wanted) return;
-  if (wanted == Announced::nothing) {
-    // Removed and not disabled: for as long as there is a callback, torch allocates for autograd's nodes.
-    for (const at::CallbackHandle handle : {handles.operators, handles.nodes, handles.ranges})
-      at::removeCallback(handle);
-    handles = {};
-    return;
-  }
-  if (before == Announced::nothing) {
-    handles = {add(at::RecordScope::FUNCTION), add(at::RecordScope::BACKWARD_FUNCTION),
-               add(at::RecordScope::USER_SCOPE)};
-    before = Announced::everything;
-  }
-  const auto toggle = [&](at::CallbackHandle handle, bool (*is_in)(Announced)) {
-    if (is_in(before) != is_in(wanted)) turn(handle, is_in(wanted));
-  };
-  toggle(handles.operators, [](Announced what) { return what == Announced::everything; });
-  toggle(handles.nodes, [](Announced what) { return what == Announced::everything || what == Announced::nodes; });
-  toggle(handles.ranges, [](Announced what) { return what == Announced::everything || what == Announced::ranges; });
 }
 
 }  // namespace ampscope::observe

@@ -1,23 +1,13 @@
 // The callbacks that torch calls around every op, autograd node and range.
 #pragma once
 
-#include <cstdint>
+#include <memory>
+
+#include <ATen/record_function.h>
 
 namespace ampscope::observe {
 
-/// What torch announces to us, on all threads. What it does not announce costs nothing.
-enum class Announced : std::uint8_t {
-  nothing,
-  nodes,   ///< of autograd: asleep, until a program trains
-  ranges,  ///< of optimizers and scalers: a step within a budget
-  everything,
-};
-/// Registers the callbacks with torch for all threads present and future, turns them off one by one, or removes them.
-/// Torch may be about to call one on another thread; it then does nothing.
-void announce(Announced wanted);
-
-/// Whether this build and the running torch agree on the layout of what the callbacks are given; empty when they do,
-/// else a sentence. Runs an operator.
-const char* self_test();
+std::unique_ptr<at::ObserverContext> start_callback(const at::RecordFunction& function);
+void end_callback(const at::RecordFunction& function, at::ObserverContext* context);
 
 }  // namespace ampscope::observe

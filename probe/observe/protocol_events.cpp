@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "probe/observe/backward_range.h"
-#include "probe/observe/op_observer.h"
 #include "probe/observe/python_frames.h"
+#include "probe/observe/step_plan.h"
 #include "probe/observe/tensor_access.h"
 #include "probe/observe/ticks.h"
 #include "probe/record/series.h"
@@ -17,80 +17,6 @@ namespace {
 
 namespace flag = trace::event_flag;
 using trace::EventKind;
-
-/// Whether steps may pass of which only optimizers and scaler are seen: only if all that ends a step announces itself.
-bool outcome_suffices(Session& session) {
-  return python_connected() && session.protocol.optimizer_seen &&
-         !session.unannounced_scaler.load(std::memory_order_relaxed);
-}
-
-/// How closely the next step is looked at when what that costs is limited. The caller holds the protocol's lock.
-void plan_within_budget(Session& session, std::int64_t step) {
-  Protocol& p = session.protocol;
-  using record::StepMode;
-  record::BudgetPlanner& budget = *session.budget;
-  record::BudgetPlanner::Plan plan;
-  if (step < 3) {
-    plan = budget.first();
-  } else if (step < session.full_until.load(std::memory_order_relaxed)) {
-    plan = budget.next(StepMode::full);
-  } else {
-    const bool suffices = outcome_suffices(session);
-    if (!suffices && !std::exchange(p.budget_refusal_told, true)) {
-      record::notify(
-          session.recorder.options(), "warning",
-          "the budget may be exceeded: where this program's steps end shows only in its operators, which are "
-          "watched in every step");
-    }
-    plan = budget.next(suffices ? StepMode::ranges : StepMode::operators);
-  }
-  const bool operators = plan.mode >= StepMode::operators;
-  session.mode.store(plan.mode, std::memory_order_relaxed);
-  session.gradients_drawn.store(plan.gradients, std::memory_order_relaxed);
-  session.gradient_weight.store(plan.gradient_weight, std::memory_order_relaxed);
-  session.full_numerics.store(plan.mode == StepMode::full, std::memory_order_relaxed);
-  session.numerics_weight.store(plan.numerics_weight, std::memory_order_relaxed);
-  if (session.level() == trace::Level::shadow) {
-    session.comparison_weight.store(plan.mode == StepMode::full ? plan.numerics_weight : 0);
-  }
-  if (session.level() == trace::Level::shadow) {
-    session.comparison_weight.store(plan.mode == StepMode::full ? plan.numerics_weight : 0);
-  }
-  p.ledger.see_outcome_only(!operators);
-  announce(operators ? Announced::everything : Announced::ranges);
-  const record::BudgetPlanner::Cost cost = budget.cost();
-  session.recorder.budget_is({.operator_steps = budget.operator_steps(),
-                              .gradient_steps = budget.gradient_steps(),
-                              .full_steps = budget.full_steps(),
-                              .cost = cost.share,
-                              .cost_low = cost.low,
-                              .cost_high = cost.high});
-}
-
-/// Whether the values of the next step are looked at in full: the first steps, then ever rarer ones, so that ten times
-/// the steps cost only a few more looks.
-void plan_numerics(Session& session, std::int64_t step) {
-  if (session.budget) {
-    plan_within_budget(session, step);
-    return;
-  }
-  bool full = step < session.full_until.load(std::memory_order_relaxed);
-  double weight = 1;
-  const std::int64_t planned = session.next_full_step.load(std::memory_order_relaxed);
-  if (step >= planned && step >= 2) {
-    full = true;
-    const std::int64_t gap = std::max<std::int64_t>(2, step < record::settled_steps ? step / 4 : step / 2);
-    weight = static_cast<double>(gap);
-    session.next_full_step.store(step + gap, std::memory_order_relaxed);
-  }
-  if (session.level() == trace::Level::shadow) session.comparison_weight.store(full ? weight : 0);
-  if (session.level() >= trace::Level::full) {
-    full = true;
-    weight = 1;
-  }
-  session.full_numerics.store(full && session.looks_at_outputs(), std::memory_order_relaxed);
-  session.numerics_weight.store(weight, std::memory_order_relaxed);
-}
 
 /// Writes the steps that have become complete. The caller holds the protocol's lock.
 void write_closed(Session& session, ThreadState* thread, record::StepLedger::Closed& step) {
@@ -145,7 +71,7 @@ void end_step(Session& session, ThreadState& thread) {
   session.step.store(p.ledger.step(), std::memory_order_relaxed);
   // Sites are predicted from the sequence of the calls; at first, and every now and then, they are looked up.
   session.walks_frames.store(p.ledger.step() < 4 || p.ledger.step() % 64 == 0, std::memory_order_relaxed);
-  plan_numerics(session, p.ledger.step());
+  plan_step(session, p.ledger.step());
   const bool full = session.full_numerics.load(std::memory_order_relaxed);
   const bool timed = full || session.budget || p.ledger.step() < 4 || p.ledger.step() % 16 == 0;
   session.timed.store(timed, std::memory_order_relaxed);

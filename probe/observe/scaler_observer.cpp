@@ -8,10 +8,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "probe/observe/announcements.h"
 #include "probe/observe/backward_observer.h"
 #include "probe/observe/device_looks.h"
 #include "probe/observe/nonfinite.h"
-#include "probe/observe/op_observer.h"
 #include "probe/observe/protocol_events.h"
 #include "probe/observe/python_frames.h"
 #include "probe/observe/site_resolver.h"

@@ -1,12 +1,10 @@
-// Whether this torch announces its operators the way this build expects, tried out on one of them before anything is
-// observed.
+#include "probe/observe/self_test.h"
+
 #include <cstring>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/record_function.h>
-
-#include "probe/observe/op_observer.h"
 
 namespace ampscope::observe {
 namespace {
