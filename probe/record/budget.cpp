@@ -14,6 +14,10 @@ constexpr std::array<double, step_modes> shares_gradients = {0, 0.4, 0.6, 0};
 constexpr std::array<double, step_modes> shares_outputs = {0, 0.2, 0.3, 0.5};
 // Before anything was measured: what the modes cost where an operator does next to nothing.
 constexpr std::array<double, step_modes> first_guess = {0, 0.1, 0.4, 1.0};
+// What torch takes to announce operators to us is about what we take ourselves; that a mode costs more than so many
+// times our own time, and so much, is a disturbance.
+constexpr double largest_to_own = 3;
+constexpr double largest_beyond_own = 0.05;
 // A mode that seems free is still not used in every step: the steps in between are what it is compared with.
 constexpr double most = 0.25;
 constexpr double least_extra = 0.002;
@@ -93,7 +97,9 @@ double BudgetPlanner::extra(StepMode mode) const noexcept {
   const double own = std::max(0.0, seen.own_share - seen_[static_cast<std::size_t>(least_)].own_share);
   // The latest few are asked as well, so that a mode which has become dearer is found out soon.
   const double compared = std::max(median(seen.ratios, seen.count), median_of_latest(seen.ratios, seen.count, latest));
-  const double measured = std::max({0.0, own, compared});
+  double measured = std::max({0.0, own, compared});
+  // One of the first steps of a mode may have met a pause, and its ratio would be believed for long.
+  if (seen.own_count > 0) measured = std::min(measured, largest_to_own * own + largest_beyond_own);
   // A few steps may all have been lucky ones: until there are more, what they say is not believed fully.
   const double believed = std::min(1.0, static_cast<double>(seen.count) / static_cast<double>(latest));
   return believed * measured + (1 - believed) * std::max(measured, first_guess[index]);

@@ -89,10 +89,8 @@ class Budget(AttachCase):
     def test_gradients_are_checked_in_every_step(self):
         self.write("train.py", ONE_INFINITY)
         self.unchanged(PYTHON, "train.py", AMPSCOPE_BUDGET="1")
-        report = self.report()
-        self.assertLess(report["run"]["budget"]["operator_steps"], 150)
-        seen = [finding for finding in report["findings"] if finding["steps"]["first"] == 217]
-        self.assertTrue(seen, report["findings"])
+        self.assertLess(self.report()["run"]["budget"]["operator_steps"], 150)
+        self.assertIn("1 non-finite gradient", self.info())
 
 
 #: Prints, for each step, how often Python was asked for anything.

@@ -84,6 +84,16 @@ TEST(BudgetPlanner, CountsWhatItCostsEvenWhereItLooksLeast) {
   EXPECT_NEAR(planner.cost().share, added / steps, 0.003);
 }
 
+TEST(BudgetPlanner, APauseInTheFirstStepOfAModeIsNotItsCost) {
+  BudgetPlanner planner(2);
+  Program program{{0, 0.02, 0.1, 0.3}};
+  overhead(planner, program, 50, StepMode::ranges);
+  static_cast<void>(planner.next(StepMode::full));
+  planner.finished(program.base * 300, program.own(StepMode::full));
+  EXPECT_LT(planner.extra(StepMode::full), 1.2);
+  EXPECT_LT(planner.cost().share, 0.1);
+}
+
 TEST(BudgetPlanner, PaysBackWhatTheFirstStepsCost) {
   BudgetPlanner planner(2);
   Program program{{0, 0.02, 0.1, 0.3}};
