@@ -354,6 +354,14 @@ struct Seen {
   float absmax = std::numeric_limits<float>::quiet_NaN();  ///< NaN: none was looked at
 };
 
+/// New memory where a loss scale was: the scaler that had it is gone, and what is written there is not its scale.
+void forget_scale_at(Session& session, const c10::TensorImpl& tensor, const void* address) {
+  if (tensor.numel() != 1 || session.scale_tensors.find(address) < 0) return;
+  session.scale_tensors.put(address, trace::none, 0);
+  const std::lock_guard lock(session.protocol.mutex);
+  session.protocol.scaler_by_scale_tensor.erase(address);
+}
+
 void end_output(Session& session, ThreadState& thread, Frame& frame, const at::Tensor& tensor, Seen& seen) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   const void* address = address_of(impl);
@@ -366,6 +374,7 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
   if (made_inside && (frame.op->composite || frame.op->is_range() || frame.same_op_inside)) return;
   const Values values = frame.op->values;
   if (values == Values::uninitialised) {
+    forget_scale_at(session, impl, address);
     session.producers.forget(address);
     return;
   }
@@ -421,6 +430,7 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
     seen.nonfinite |= sentinel.nonfinite;
     if (!(sentinel.absmax <= seen.absmax)) seen.absmax = sentinel.absmax;
   }
+  if (!frame.op->mutates) forget_scale_at(session, impl, address);
   session.producers.put(address, made);
 }
 
