@@ -28,7 +28,7 @@ LEVELS = {
     "ampscope, grads": ["--level", "grads"],
     "ampscope, auto": ["--level", "auto"],
     "ampscope, full": ["--level", "full"],
-    "ampscope, budget 2%": ["--budget", "2%"],
+    "ampscope, budget 2%": ["--budget", "2%"],  # BUDGET
 }
 PEERS = (
     "empty callback",
@@ -39,6 +39,7 @@ PEERS = (
     "dispatch mode, same values",
     "histc of gradients",
 )
+BUDGET = "ampscope, budget 2%"
 MSPROBE = "msprobe, statistics L1"
 #: What is promised of a case, as a ratio to the steps without anything.
 LIMITS = {
@@ -137,8 +138,9 @@ def measure(arguments: argparse.Namespace) -> list[dict]:
             steps = STEPS[model]
             for worker in (plain, *workers.values()):
                 # A budget pays back what its first steps cost before it is what it is to be.
+                segments = arguments.warm * (20 if worker is workers[BUDGET] else 1)
                 slow = worker is workers.get(MSPROBE)
-                worker.take(model, "none", max(1, steps // 10) if slow else steps * arguments.warm)
+                worker.take(model, "none", max(1, steps // 10) if slow else steps * segments)
             of_model = {case: Row(model, case) for case in ("none", *cases)}
             for _ in range(arguments.rounds):
                 base = plain.take(model, "none", steps)

@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 #: Extra instructions of the probe to those of an empty callback with inputs and outputs, in a loop of tiny tensors,
-#: where nearly all is the cost of a call.
-ALLOWED = {"ops": 3.0, "auto": 5.0, "full": 9.0}
+#: where nearly all is the cost of a call. `ops` was 1.78 when this was written; the other two are bounds only.
+ALLOWED = {"ops": 2.0, "auto": 5.0, "full": 9.0}
 
 
 def main() -> int:
