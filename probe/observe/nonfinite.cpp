@@ -220,6 +220,16 @@ std::size_t events_allowed(const Session& session) {
 
 }  // namespace
 
+bool takes_nonfinite(const Session& session, const Frame& frame) noexcept {
+  if (frame.op->values != Values::computes || frame.op->is_range()) return false;
+  for (std::uint8_t i = 0; i < frame.input_count; ++i) {
+    const bool overwritten = frame.op->mutates_first && frame.inputs[i].argument == 0;
+    if (overwritten ? frame.input_was_nonfinite : session.producers.find(frame.inputs[i].address).nonfinite)
+      return true;
+  }
+  return false;
+}
+
 bool written_in_earlier_step(const ThreadState& thread, const ProducerTable::Entry& entry) noexcept {
   return entry.known && entry.thread == thread.slot && thread.clock_step > 0 && entry.clock < thread.step_clock;
 }

@@ -13,6 +13,9 @@ namespace ampscope::observe {
 void nonfinite_output(Session& session, ThreadState& thread, const Frame& frame, c10::ArrayRef<c10::IValue> outputs,
                       bool has_nan);
 
+/// Whether an input of an op that computes is known to be non-finite; in steps without such a value nobody asks.
+[[nodiscard]] bool takes_nonfinite(const Session& session, const Frame& frame) noexcept;
+
 /// An op has ended with finite results although an input is known to be non-finite. Kept like the events above.
 void absorbed_input(Session& session, ThreadState& thread, const Frame& frame, c10::ArrayRef<c10::IValue> outputs);
 

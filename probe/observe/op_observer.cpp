@@ -434,17 +434,6 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
   session.producers.put(address, made);
 }
 
-/// Whether an input of an op that computes is known to be non-finite; in steps without such a value nobody asks.
-bool takes_nonfinite(const Session& session, const Frame& frame) {
-  if (frame.op->values != Values::computes || frame.op->is_range()) return false;
-  for (std::uint8_t i = 0; i < frame.input_count; ++i) {
-    const bool overwritten = frame.op->mutates_first && frame.inputs[i].argument == 0;
-    if (overwritten ? frame.input_was_nonfinite : session.producers.find(frame.inputs[i].address).nonfinite)
-      return true;
-  }
-  return false;
-}
-
 void end_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
   const auto outputs = c10::ArrayRef<c10::IValue>(function.outputs());
   // The record of an operator that threw ends while the exception passes it, without outputs. One that a destructor
