@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "tests/analyzers/gaussian.h"
 #include "trace/reader.h"
 
 namespace ampscope::analyzers::testing {
@@ -80,27 +81,6 @@ double number_of(const json& value) {
   if (text == "-inf") return -std::numeric_limits<double>::infinity();
   if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
   fail("'" + text + "' is not a number");
-}
-
-/// The histogram of `count` values of a normal distribution around 0 with the standard deviation 2^`log2_sd`, as it is
-/// after rounding to a type whose smallest positive value is 2^`smallest`. What rounds to zero is returned.
-double add_gaussian(trace::TensorStats& stats, double log2_sd, double count, std::optional<int> smallest) {
-  const double sd = std::exp2(log2_sd);
-  const auto below = [&](double x) { return std::erf(x / (sd * std::numbers::sqrt2)); };
-  const int top = static_cast<int>(std::ceil(log2_sd)) + 3;
-  const int bottom = smallest.value_or(static_cast<int>(std::floor(log2_sd)) - 30);
-  // Half a unit is where rounding begins to give the smallest value instead of zero.
-  const auto border = [&](int exponent) {
-    const double unit = std::exp2(bottom);
-    return smallest && exponent - bottom <= 10 ? (exponent == bottom ? unit / 2 : std::exp2(exponent) - unit / 2)
-                                               : std::exp2(exponent);
-  };
-  for (int exponent = bottom; exponent < top; ++exponent) {
-    const double expected = count * (below(border(exponent + 1)) - below(border(exponent)));
-    const auto rounded = static_cast<std::uint64_t>(std::llround(expected));
-    if (rounded > 0) stats.exponents.add(exponent, rounded);
-  }
-  return smallest ? count * below(border(bottom)) : 0;
 }
 
 class Builder {
@@ -549,22 +529,21 @@ class Builder {
   }
 
   void write(const json& each) {
-    static const std::map<std::string, trace::WriteKind> kinds = {
-        {"cast", trace::WriteKind::cast},           {"add", trace::WriteKind::add},
-        {"multiply", trace::WriteKind::multiply},   {"lerp", trace::WriteKind::lerp},
-        {"parameter", trace::WriteKind::parameter}, {"distribution", trace::WriteKind::distribution}};
+    static const std::vector<std::string> kinds = {"cast", "add", "multiply", "lerp", "parameter", "distribution"};
     trace::WriteSample record;
     record.site = site_id(each.at("site").get<std::string>());
-    if (const auto name = each.find("parameter"); name != each.end())
-      record.parameter = parameter_id(name->get<std::string>());
-    if (const auto writer = each.find("writer"); writer != each.end())
-      record.writer = site_id(writer->get<std::string>());
-    record.kind = kinds.at(each.at("kind").get<std::string>());
+    if (each.contains("parameter")) record.parameter = parameter_id(each["parameter"].get<std::string>());
+    if (each.contains("writer")) record.writer = site_id(each["writer"].get<std::string>());
+    const auto kind = std::find(kinds.begin(), kinds.end(), each.at("kind").get<std::string>());
+    record.kind = static_cast<trace::WriteKind>(kind - kinds.begin());
     const trace::Site& site = trace_.sites[static_cast<std::size_t>(record.site)];
     const std::string fallback = trace::dtype_name(site.outputs.empty() ? site.compute_dtype : site.outputs[0].dtype);
     record.dtype = dtype_of(get<std::string>(each, "dtype", fallback));
-    record.gradient = get<bool>(each, "gradient", false);
-    record.copied = get<bool>(each, "copied", false);
+    for (const auto& [name, member] : {std::pair{"gradient", &trace::WriteSample::gradient},
+                                       {"copied", &trace::WriteSample::copied},
+                                       {"whole", &trace::WriteSample::whole},
+                                       {"evenly_spaced", &trace::WriteSample::evenly_spaced}})
+      record.*member = get<bool>(each, name, false);
     record.calls = get<std::int64_t>(each, "calls", 1);
     record.concerned = record.elements = get<std::int64_t>(each, "concerned", 256);
     record.changed = get<std::int64_t>(each, "changed", 0);
@@ -572,16 +551,12 @@ class Builder {
     record.moved = get<std::int64_t>(each, "moved", record.changed);
     record.since = get<std::int64_t>(each, "since", 0);
     const auto count = static_cast<double>(record.concerned);
-    record.latest_value = get<double>(each, "value", 1);
-    record.latest_contribution = get<double>(each, "contribution", 1);
-    record.value_sum = record.latest_value * count;
-    record.contribution_sum = record.latest_contribution * count;
+    record.value_sum = count * (record.latest_value = get<double>(each, "value", 1));
+    record.contribution_sum = count * (record.latest_contribution = get<double>(each, "contribution", 1));
     record.outward_sum = record.contribution_sum * get<double>(each, "outward", 1);
     record.distance_sum = get<double>(each, "distance", 0) * count;
     record.distinct = get<std::int64_t>(each, "distinct", 0);
     record.distinct_kept = get<std::int64_t>(each, "distinct_kept", 0);
-    record.whole = get<bool>(each, "whole", false);
-    record.evenly_spaced = get<bool>(each, "evenly_spaced", false);
     record.largest = get<double>(each, "largest", 0);
     for (const json& step : each.at("steps")) {
       record.step = step.get<std::int64_t>();

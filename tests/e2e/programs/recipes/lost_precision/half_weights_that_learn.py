@@ -1,4 +1,5 @@
-"""A bf16 model with everything that lies still for a reason: frozen layers, rows not in the batch, a warm-up from 0, a schedule that ends at 0, experts that sleep."""
+"""A bf16 model with everything that lies still for a reason: frozen layers, rows not in the batch, a warm-up from 0,
+a schedule that ends at 0, experts that sleep."""
 
 # expect: quiet
 
