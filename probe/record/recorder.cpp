@@ -17,8 +17,8 @@
 
 #include "probe/record/output_path.h"
 #include "probe/record/series.h"
-#include "probe/stats/rounding_error.h"
 #include "probe/record/write_sample.h"
+#include "probe/stats/rounding_error.h"
 #include "trace/series.h"
 
 namespace ampscope::record {

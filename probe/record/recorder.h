@@ -27,8 +27,9 @@ namespace ampscope::record {
 enum class Series : std::uint32_t { loss, gradient_norm, learning_rate, step_time };
 
 /// Definitions and rare events: complicated, so they take a lock of our own (which no user code can hold) and allocate.
-using Definition = std::variant<trace::Site, trace::Parameter, trace::Optimizer, trace::Scaler, trace::Schedule,
-                                trace::StepPattern, trace::NonfiniteEvent, trace::FlightRecord, trace::HiddenRegion, trace::RoundTrip>;
+using Definition =
+    std::variant<trace::Site, trace::Parameter, trace::Optimizer, trace::Scaler, trace::Schedule, trace::StepPattern,
+                 trace::NonfiniteEvent, trace::FlightRecord, trace::HiddenRegion, trace::RoundTrip>;
 
 /// What is known of our own time in a step.
 enum class StepCost : std::uint8_t { untimed, timed, full };
