@@ -38,7 +38,7 @@ struct Result {
 };
 
 /// A call of GradScaler.update whose numbers are on their way.
-struct Update {
+struct LateUpdate {
   trace::ScalerUpdate row;
   int numbers = 0;  // arrived
 };
@@ -387,7 +387,7 @@ class DeviceLooks {
   stats::FlatStats divided_;
 
   std::mutex updates_mutex_;
-  std::array<Update, 64> updates_;
+  std::array<LateUpdate, 64> updates_;
   std::size_t update_count_ = 0;
   trace::ScalerUpdate arriving_;
 };

@@ -10,6 +10,7 @@
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
 
+#include "probe/observe/announcements.h"
 #include "probe/observe/backward_observer.h"
 #include "probe/observe/backward_range.h"
 #include "probe/observe/device_looks.h"
