@@ -159,7 +159,8 @@ void StepLedger::complete(const std::vector<trace::ProtocolEvent>& outcome) {
       for (std::size_t i = 0; i < outcome.size(); ++i)
         take(EventKind::optimizer_skip, nullptr);
     }
-    if (event.kind != EventKind::optimizer_skip) take(event.kind, &event);
+    // What was skipped then may have been taken now.
+    take(event.kind == EventKind::optimizer_skip ? EventKind::optimizer_step : event.kind, &event);
   }
   for (std::size_t i = 0; i < outcome.size(); ++i) {
     if (!used_[i]) events.push_back(outcome[i]);

@@ -82,8 +82,9 @@ TEST(AnnouncedCalls, ScalerOpensItsRangesOnlyWhenEnabled) {
   {
     const ObservedRanges ranges;
     iterate(enabled);
-    EXPECT_THAT(ObservedRanges::names(), ElementsAre("GradScaler.scale", "GradScaler.step", ".GradScaler.unscale_",
-                                                     ".Optimizer.step#SGD.step", "GradScaler.update"));
+    EXPECT_THAT(ObservedRanges::names(),
+                ElementsAre("GradScaler.scale", ".GradScaler.make_scale", "GradScaler.step", ".GradScaler.unscale_",
+                            ".Optimizer.step#SGD.step", "GradScaler.update"));
   }
   GradScaler disabled(torch::kCPU, {.enabled = false});
   const ObservedRanges ranges;

@@ -52,6 +52,9 @@ faults() {
       scale-collapse) is "$skipped > 8 && $scale <= 256" ;;
       scaler-with-bf16) is "$skipped == 0 && $scale == 65536" ;;
       backward-under-autocast | clip-before-unscale) is "$skipped == 0" ;;
+      scaler-in-every-epoch) is "$skipped > 40 && $skipped < 80" ;;
+      scaler-restored | unscaled-twice) is "$skipped == 0 && $scale == 65536" ;;
+      update-forgotten) is "$skipped == 119" ;;
       *) fail "this test knows nothing of the fault $fault" ;;
     esac || fail "$fault did not do what it is there for"
   done

@@ -269,9 +269,9 @@ TEST(TrainingExecutor, OpensTheRangesOfAPythonLoop) {
   const testing::ObservedRanges ranges;
   executor.train(1);
   EXPECT_THAT(testing::ObservedRanges::names(),
-              ElementsAre("Optimizer.zero_grad#SGD.zero_grad", "GradScaler.scale", "GradScaler.unscale_",
-                          "clip_grad_norm_", "GradScaler.step", ".Optimizer.step#SGD.step", "GradScaler.update",
-                          "LRScheduler.step#LambdaLR.step"));
+              ElementsAre("Optimizer.zero_grad#SGD.zero_grad", "GradScaler.scale", ".GradScaler.make_scale",
+                          "GradScaler.unscale_", "clip_grad_norm_", "GradScaler.step", ".Optimizer.step#SGD.step",
+                          "GradScaler.update", "LRScheduler.step#LambdaLR.step"));
 }
 
 TEST(TrainingExecutor, SkipsEachOptimizerForItself) {

@@ -151,6 +151,7 @@ TEST(RoundTrip, RandomTraces) {
       scatter.columns(expected.nonfinite_gradients);
       scatter.columns(expected.numerics);
       scatter.columns(expected.rounding_errors);
+      scatter.columns(expected.writes);
       scatter.each(expected.nonfinite_events);
       scatter.each(expected.flight_records);
       scatter.columns(expected.series);
