@@ -314,7 +314,8 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
       }
       frame.input_was_kept = written_in_earlier_step(thread, before);
     }
-  } else if ((values == Values::passes || values == Values::views) && !session.looks_at_outputs()) {
+  } else if ((values == Values::passes || values == Values::views || values == Values::casts) &&
+             !session.looks_at_outputs()) {
     keep_address(frame, inputs);
   } else if (values == Values::passes || values == Values::views) {
     keep_inputs(frame, inputs.slice(0, std::min<std::size_t>(inputs.size(), 1)), false);
