@@ -1,7 +1,9 @@
 #include "analyzers/core/casts.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -92,10 +94,27 @@ const Site* maker_of(const TraceView& view, std::int64_t producer) {
   return made;
 }
 
+namespace {
+
+/// Whether the result holds the values of the first argument as they are. Rows picked out of a weight (an embedding)
+/// are no weight any more, but values of the model.
+bool rearranges(const Site& site) {
+  static constexpr auto names = std::to_array<std::string_view>(
+      {"alias", "clone", "contiguous", "detach", "expand", "flatten", "narrow", "permute", "reshape", "select", "slice",
+       "squeeze", "t", "transpose", "unflatten", "unsqueeze", "view"});
+  return std::find(names.begin(), names.end(), base_name(site.name)) != names.end();
+}
+
+}  // namespace
+
 bool is_weight(const TraceView& view, const trace::TensorType& tensor) {
   if (tensor.parameter != trace::none) return true;
   if (!tensor.requires_grad) return false;
-  const Site* const made = maker_of(view, tensor.producer);
+  const Site* made = view.outermost_op(tensor.producer);
+  for (std::set<std::int64_t> visited; made != nullptr && visited.insert(made->id).second;) {
+    if (!rearranges(*made) || made->inputs.empty()) break;
+    made = view.outermost_op(made->inputs.front().producer);
+  }
   if (made == nullptr || !made->grad_enabled) return true;
   return std::none_of(made->outputs.begin(), made->outputs.end(),
                       [](const trace::TensorType& output) { return output.requires_grad; });
