@@ -120,7 +120,8 @@ void went_down(Session& session, const ThreadState& thread, const Frame& frame, 
   trips.any_halves.store(true, std::memory_order_relaxed);
 }
 
-void came_up(Session& session, const Frame& frame, const void* half, const void* result) {
+void came_up(Session& session, const Frame& frame, const void* half, const c10::TensorImpl& tensor) {
+  const void* const result = address_of(tensor);
   RoundTrips& trips = session.round_trips;
   const std::lock_guard lock(trips.mutex);
   const RoundTrips::Narrowed* const noted = noted_half(session, trips, half);
@@ -136,6 +137,7 @@ void came_up(Session& session, const Frame& frame, const void* half, const void*
   if (!written.known) return;
   narrowed.clock = written.clock;
   narrowed.thread = written.thread;
+  narrowed.memory = tensor.unsafe_storage().getWeakStorageImpl();
   note(trips.returned, result, narrowed);
   trips.any_returned.store(true, std::memory_order_relaxed);
 }
@@ -147,6 +149,7 @@ bool take_returned(const Session& session, RoundTrips& trips, const void* addres
   taken = found->second;
   trips.returned.erase(found);
   if (trips.returned.empty()) trips.any_returned.store(false, std::memory_order_relaxed);
+  if (!taken.memory || taken.memory->expired()) return false;
   const ProducerTable::Entry written = session.producers.find(address);
   return written.known && written.clock == taken.clock && written.thread == taken.thread;
 }
@@ -195,7 +198,7 @@ void cast_ended(Session& session, const ThreadState& thread, const Frame& frame,
   if (is_wide(before) && trace::is_half(after)) {
     went_down(session, thread, frame, *source, result);
   } else if (halves && trace::is_half(before) && is_wide(after)) {
-    came_up(session, frame, from, to);
+    came_up(session, frame, from, result);
   } else if (halves && trace::is_half(before) && before == after) {
     moved(session, from, to);
   } else if (is_wide(before) && is_wide(after) && frame.op->mutates_first &&

@@ -10,9 +10,12 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/util/intrusive_ptr.h>
 
 #include "trace/model.h"
 
@@ -29,6 +32,8 @@ class RoundTrips {
     const void* source = nullptr;  ///< where the values were kept
     std::uint32_t clock = 0;       ///< the half values are those of this moment of this thread
     std::uint8_t thread = 0;
+    /// Of the tensor that they were cast back to. Its address alone would not do: a temporary's is used again.
+    std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> memory;
     trace::RoundTrip trip;
   };
 

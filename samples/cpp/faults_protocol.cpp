@@ -160,12 +160,15 @@ torch::Tensor backward_all(Training& t, const Samples& samples) {
 }
 
 /// What a program does that keeps going whatever the scaler throws.
+/// False: it threw.
 template <typename Call>
-void carry_on(Call&& call) {
+bool carry_on(Call&& call) {
   try {
     call();
+    return true;
   } catch (const executor::GradScalerError& error) {
     std::fprintf(stderr, "%s\n", error.what());
+    return false;
   }
 }
 
@@ -182,7 +185,7 @@ torch::Tensor unscaled_twice(Training& t, const Samples& samples) {
 
 torch::Tensor update_forgotten(Training& t, const Samples& samples) {
   const torch::Tensor total = backward_all(t, samples);
-  carry_on([&] { t.scaler.step(*t.optimizer); });  // update() is missing behind it
+  if (!carry_on([&] { t.scaler.step(*t.optimizer); })) ++t.refused;  // update() is missing behind it
   executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
   return total;
 }

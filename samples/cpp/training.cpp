@@ -49,8 +49,10 @@ class Log {
     }
   }
 
-  void end(const executor::GradScaler& scaler) const {
-    std::printf("%lld of %lld steps skipped", static_cast<long long>(steps_ - taken_), static_cast<long long>(steps_));
+  void end(const executor::GradScaler& scaler, std::int64_t refused = 0) const {
+    const std::int64_t left_out = refused > 0 ? refused : steps_ - taken_;
+    std::printf("%lld of %lld steps %s", static_cast<long long>(left_out), static_cast<long long>(steps_),
+                refused > 0 ? "refused" : "skipped");
     if (scaler.is_enabled()) std::printf(", loss scale %g", scaler.get_scale());
     std::printf("\n");
   }
@@ -116,7 +118,7 @@ void train_by_hand(Program& program, std::int64_t steps, Precision precision, st
         fault != nullptr && fault->train_step ? fault->train_step(t, samples) : train_step(t, samples);
     log.step(t.step, loss.item<double>(), steps_of(*optimizer) > before, current_rate(*optimizer));
   }
-  log.end(t.scaler);
+  log.end(t.scaler, t.refused);
 }
 
 double evaluate(Program& program, Precision precision) {

@@ -63,6 +63,7 @@ struct Training {
   std::int64_t accumulation = 2;
   double max_norm = 1.0;
   std::int64_t step = 0;
+  std::int64_t refused = 0;  ///< steps that the scaler refused to take, being called wrongly
 
   [[nodiscard]] executor::AutocastOptions autocast() const;
   [[nodiscard]] std::vector<torch::Tensor> parameters() const { return program.network->parameters(); }

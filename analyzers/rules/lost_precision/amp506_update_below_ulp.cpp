@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t fewest_samples = 3;
 /// Copies of wider weights, and what rounds at random, stay in most steps and move all the same: ever more of the
 /// weights have left their first value. Lost updates lose the same weights each time.
-constexpr double spreading = 4;
+constexpr double spreading = 2.5;
 
 /// Learning rate of a step as far as it is known; empty without any record of it.
 std::optional<double> learning_rate(const TraceView& view, std::int64_t optimizer, std::int64_t step) {
