@@ -79,10 +79,6 @@ class WhatIfTest(AttachCase):
         low, high = asked["skips_interval"]
         self.assertTrue(low - 1 <= skips <= high + 1, f"{skips} skips, predicted {low} to {high}")
 
-
-if __name__ == "__main__":
-    unittest.main()
-
     def test_slow_growth_against_fast(self):
         careful = self.train(0.05, "growth_factor=1.5, growth_interval=250", steps=1000)
         fast = self.tune("--growth-factor", "2", "--growth-interval", "100")["asked"]
@@ -92,3 +88,7 @@ if __name__ == "__main__":
         for asked, (skips, _) in ((fast, happened), (slow, careful)):
             low, high = asked["skips_interval"]
             self.assertTrue(low - 1 <= skips <= high + 1, f"{skips} skips, predicted {low} to {high}")
+
+
+if __name__ == "__main__":
+    unittest.main()
