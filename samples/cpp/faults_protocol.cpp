@@ -6,7 +6,7 @@
 #include "samples/cpp/faults.h"
 #include "samples/cpp/training.h"
 
-// Each step is written out in full, as in a program of its own; only the marked lines differ from train_step().
+// Each step shows what is wrong in it, at the marked lines; what is as in train_step() is shared.
 
 namespace ampscope::samples {
 namespace {
@@ -15,6 +15,30 @@ using executor::Autocast;
 using executor::GradScaler;
 
 using Samples = std::vector<Sample>;
+
+/// The backward passes of a window, right.
+torch::Tensor backward_all(Training& t, const Samples& samples) {
+  executor::zero_grad(*t.optimizer);
+  torch::Tensor total = torch::zeros({});
+  for (const Sample& sample : samples) {
+    torch::Tensor loss;
+    {
+      const Autocast autocast(torch::kCPU, t.autocast());
+      loss = t.loss(t, sample);
+    }
+    loss = loss / static_cast<double>(samples.size());
+    t.scaler.scale(loss).backward();
+    total += loss.detach();
+  }
+  return total;
+}
+
+/// Step, update, schedule.
+void finish_step(Training& t) {
+  const bool skipped = t.scaler.step(*t.optimizer).skipped;
+  t.scaler.update();
+  if (!skipped) executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+}
 
 torch::Tensor backward_under_autocast(Training& t, const Samples& samples) {
   executor::zero_grad(*t.optimizer);
@@ -27,9 +51,7 @@ torch::Tensor backward_under_autocast(Training& t, const Samples& samples) {
   }
   t.scaler.unscale_(*t.optimizer);
   executor::clip_grad_norm_(t.parameters(), t.max_norm);
-  const bool skipped = t.scaler.step(*t.optimizer).skipped;
-  t.scaler.update();
-  if (!skipped) executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+  finish_step(t);
   return total;
 }
 
@@ -49,9 +71,7 @@ torch::Tensor loss_outside_autocast(Training& t, const Samples& samples) {
   }
   t.scaler.unscale_(*t.optimizer);
   executor::clip_grad_norm_(t.parameters(), t.max_norm);
-  const bool skipped = t.scaler.step(*t.optimizer).skipped;
-  t.scaler.update();
-  if (!skipped) executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+  finish_step(t);
   return total;
 }
 
@@ -76,56 +96,21 @@ torch::Tensor missing_scaler(Training& t, const Samples& samples) {
 }
 
 torch::Tensor clip_before_unscale(Training& t, const Samples& samples) {
-  executor::zero_grad(*t.optimizer);
-  torch::Tensor total = torch::zeros({});
-  for (const Sample& sample : samples) {
-    torch::Tensor loss;
-    {
-      const Autocast autocast(torch::kCPU, t.autocast());
-      loss = t.loss(t, sample);
-    }
-    loss = loss / static_cast<double>(samples.size());
-    t.scaler.scale(loss).backward();
-    total += loss.detach();
-  }
+  const torch::Tensor total = backward_all(t, samples);
   executor::clip_grad_norm_(t.parameters(), t.max_norm);  // unscale_() is missing before it
-  const bool skipped = t.scaler.step(*t.optimizer).skipped;
-  t.scaler.update();
-  if (!skipped) executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+  finish_step(t);
   return total;
 }
 
 torch::Tensor scaler_bypassed(Training& t, const Samples& samples) {
-  executor::zero_grad(*t.optimizer);
-  torch::Tensor total = torch::zeros({});
-  for (const Sample& sample : samples) {
-    torch::Tensor loss;
-    {
-      const Autocast autocast(torch::kCPU, t.autocast());
-      loss = t.loss(t, sample);
-    }
-    loss = loss / static_cast<double>(samples.size());
-    t.scaler.scale(loss).backward();
-    total += loss.detach();
-  }
+  const torch::Tensor total = backward_all(t, samples);
   executor::optimizer_step(*t.optimizer);  // not through the scaler
   executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
   return total;
 }
 
 torch::Tensor scheduler_advanced_on_skip(Training& t, const Samples& samples) {
-  executor::zero_grad(*t.optimizer);
-  torch::Tensor total = torch::zeros({});
-  for (const Sample& sample : samples) {
-    torch::Tensor loss;
-    {
-      const Autocast autocast(torch::kCPU, t.autocast());
-      loss = t.loss(t, sample);
-    }
-    loss = loss / static_cast<double>(samples.size());
-    t.scaler.scale(loss).backward();
-    total += loss.detach();
-  }
+  const torch::Tensor total = backward_all(t, samples);
   t.scaler.unscale_(*t.optimizer);
   executor::clip_grad_norm_(t.parameters(), t.max_norm);
   t.scaler.step(*t.optimizer);
@@ -134,33 +119,7 @@ torch::Tensor scheduler_advanced_on_skip(Training& t, const Samples& samples) {
   return total;
 }
 
-/// A finished window: clip, step, update, schedule.
-void finish_step(Training& t) {
-  t.scaler.unscale_(*t.optimizer);
-  executor::clip_grad_norm_(t.parameters(), t.max_norm);
-  const bool skipped = t.scaler.step(*t.optimizer).skipped;
-  t.scaler.update();
-  if (!skipped) executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
-}
-
-torch::Tensor backward_all(Training& t, const Samples& samples) {
-  executor::zero_grad(*t.optimizer);
-  torch::Tensor total = torch::zeros({});
-  for (const Sample& sample : samples) {
-    torch::Tensor loss;
-    {
-      const Autocast autocast(torch::kCPU, t.autocast());
-      loss = t.loss(t, sample);
-    }
-    loss = loss / static_cast<double>(samples.size());
-    t.scaler.scale(loss).backward();
-    total += loss.detach();
-  }
-  return total;
-}
-
-/// What a program does that keeps going whatever the scaler throws.
-/// False: it threw.
+/// What a program does that keeps going whatever the scaler throws. False: it threw.
 template <typename Call>
 bool carry_on(Call&& call) {
   try {
@@ -177,9 +136,7 @@ torch::Tensor unscaled_twice(Training& t, const Samples& samples) {
   t.scaler.unscale_(*t.optimizer);                     // to log the norm
   carry_on([&] { t.scaler.unscale_(*t.optimizer); });  // to clip
   executor::clip_grad_norm_(t.parameters(), t.max_norm);
-  const bool skipped = t.scaler.step(*t.optimizer).skipped;
-  t.scaler.update();
-  if (!skipped) executor::scheduler_step(t.schedule->name(), [&] { t.schedule->step(); });
+  finish_step(t);
   return total;
 }
 
@@ -194,6 +151,8 @@ torch::Tensor scaler_in_every_epoch(Training& t, const Samples& samples) {
   constexpr std::int64_t epoch = 12;
   if (t.step % epoch == 0) t.scaler = GradScaler(torch::kCPU, {.init_scale = 16777216.0});
   const torch::Tensor total = backward_all(t, samples);
+  t.scaler.unscale_(*t.optimizer);
+  executor::clip_grad_norm_(t.parameters(), t.max_norm);
   finish_step(t);
   return total;
 }
@@ -206,6 +165,8 @@ torch::Tensor scaler_restored_in_every_epoch(Training& t, const Samples& samples
     t.scaler.load_state_dict(state);
   }
   const torch::Tensor total = backward_all(t, samples);
+  t.scaler.unscale_(*t.optimizer);
+  executor::clip_grad_norm_(t.parameters(), t.max_norm);
   finish_step(t);
   return total;
 }
