@@ -1,11 +1,7 @@
 // The CUDA kernels on a GPU against those for processors, bit for bit.
-#include <bit>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,9 +12,12 @@
 
 #include "probe/stats/device.h"
 #include "probe/stats/kernels.h"
+#include "tests/stats/same_statistics.h"
 
 namespace ampscope::stats {
 namespace {
+
+using testing::random_bits;
 
 StatisticsDevice* device() {
   static StatisticsDevice* const opened = []() -> StatisticsDevice* {
@@ -38,7 +37,7 @@ StatisticsDevice* device() {
   return opened;
 }
 
-class CudaDeviceTest : public testing::Test {
+class CudaDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!device()) GTEST_SKIP() << "there is no CUDA device";
@@ -83,21 +82,7 @@ class CudaDeviceTest : public testing::Test {
   static void expect_equal(const FlatStats& found, const TensorView& here, const std::string& what) {
     auto expected = std::make_unique<FlatStats>();
     accumulate(here, *expected);
-    EXPECT_EQ(found.count, expected->count) << what;
-    EXPECT_EQ(found.nan, expected->nan) << what;
-    EXPECT_EQ(found.positive_infinity, expected->positive_infinity) << what;
-    EXPECT_EQ(found.negative_infinity, expected->negative_infinity) << what;
-    EXPECT_EQ(found.zero, expected->zero) << what;
-    EXPECT_EQ(found.subnormal, expected->subnormal) << what;
-    EXPECT_EQ(std::bit_cast<std::uint64_t>(found.min), std::bit_cast<std::uint64_t>(expected->min)) << what;
-    EXPECT_EQ(std::bit_cast<std::uint64_t>(found.max), std::bit_cast<std::uint64_t>(expected->max)) << what;
-    EXPECT_EQ(std::bit_cast<std::uint64_t>(found.absmax), std::bit_cast<std::uint64_t>(expected->absmax)) << what;
-    EXPECT_EQ(0, std::memcmp(found.counts, expected->counts, sizeof found.counts)) << what;
-    if (std::isfinite(expected->sum_squares)) {
-      EXPECT_NEAR(found.sum_squares, expected->sum_squares, 1e-5 * expected->sum_squares) << what;
-    } else {
-      EXPECT_EQ(found.sum_squares, expected->sum_squares) << what;
-    }
+    testing::expect_same(found, *expected, what);
   }
 
   template <typename Bits>
@@ -112,15 +97,6 @@ class CudaDeviceTest : public testing::Test {
   cudaStream_t stream_ = nullptr;
   std::vector<void*> memory_;
 };
-
-template <typename Bits>
-std::vector<Bits> random_bits(std::size_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<Bits> bits(count);
-  for (Bits& value : bits)
-    value = static_cast<Bits>(random());
-  return bits;
-}
 
 TEST_F(CudaDeviceTest, EveryPatternOfTheShortFormats) {
   std::vector<std::uint16_t> halves(65536);

@@ -1,10 +1,6 @@
 // What the CUDA kernels compute, lane by lane on the host, against the kernels for processors.
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <memory>
 #include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -13,9 +9,12 @@
 
 #include "probe/stats/cpu/kernel_paths.h"
 #include "tests/stats/cuda_host_block.h"
+#include "tests/stats/same_statistics.h"
 
 namespace ampscope::stats::cuda {
 namespace {
+
+using testing::random_bits;
 
 void expect_same_as_processor(const TensorView& view, const std::string& what) {
   auto expected = std::make_unique<FlatStats>();
@@ -23,22 +22,7 @@ void expect_same_as_processor(const TensorView& view, const std::string& what) {
   const auto found = look_on_host(view);
   ASSERT_TRUE(found->supported) << what;
   EXPECT_TRUE(found->sound) << what << ": counters overflowed or were left over";
-  const FlatStats& stats = found->stats;
-  EXPECT_EQ(stats.count, expected->count) << what;
-  EXPECT_EQ(stats.nan, expected->nan) << what;
-  EXPECT_EQ(stats.positive_infinity, expected->positive_infinity) << what;
-  EXPECT_EQ(stats.negative_infinity, expected->negative_infinity) << what;
-  EXPECT_EQ(stats.zero, expected->zero) << what;
-  EXPECT_EQ(stats.subnormal, expected->subnormal) << what;
-  EXPECT_EQ(std::bit_cast<std::uint64_t>(stats.min), std::bit_cast<std::uint64_t>(expected->min)) << what;
-  EXPECT_EQ(std::bit_cast<std::uint64_t>(stats.max), std::bit_cast<std::uint64_t>(expected->max)) << what;
-  EXPECT_EQ(std::bit_cast<std::uint64_t>(stats.absmax), std::bit_cast<std::uint64_t>(expected->absmax)) << what;
-  EXPECT_EQ(0, std::memcmp(stats.counts, expected->counts, sizeof stats.counts)) << what << ": histogram";
-  if (std::isfinite(expected->sum_squares)) {
-    EXPECT_NEAR(stats.sum_squares, expected->sum_squares, 1e-5 * expected->sum_squares) << what;
-  } else {
-    EXPECT_EQ(stats.sum_squares, expected->sum_squares) << what;
-  }
+  testing::expect_same(found->stats, *expected, what);
 }
 
 template <typename Bits>
@@ -48,15 +32,6 @@ TensorView view_of(const std::vector<Bits>& bits, trace::DType dtype, std::size_
   view.dtype = dtype;
   view.count = static_cast<std::int64_t>(bits.size() - from);
   return view;
-}
-
-template <typename Bits>
-std::vector<Bits> random_bits(std::size_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<Bits> bits(count);
-  for (Bits& value : bits)
-    value = static_cast<Bits>(random());
-  return bits;
 }
 
 TEST(CudaCounting, EveryPatternOfTheShortFormats) {
