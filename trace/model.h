@@ -335,7 +335,7 @@ struct WriteSample {
   WriteKind kind = WriteKind::add;
   DType dtype = DType::unknown;  ///< that was written
   bool gradient = false;         ///< kind add: what is added is a gradient
-  bool copied = false;           ///< kind parameter: what was written last is a copy of a wider tensor
+  bool copied = false;           ///< kind parameter: what was written last is a copy of a kept tensor: a master
   std::int64_t calls = 0;
   std::int64_t idle_calls = 0;     ///< of them, the latest ones in a row that changed nothing
   std::int64_t elements = 0;       ///< looked at; distribution: rows

@@ -27,6 +27,8 @@ class ProducerTable {
     bool nonfinite = false;  ///< it was looked at and held a NaN or an infinity
     bool checked = false;
     bool external = false;  ///< moved here from memory that no observed op wrote
+    bool kept = false;      ///< changed in place, and what was changed is older than the step
+    bool of_kept = false;   ///< a copy of such a tensor, or of one that is older itself
   };
 
   [[nodiscard]] Entry find(const void* address) const noexcept {
@@ -40,7 +42,9 @@ class ProducerTable {
     entry.nonfinite = (v >> 40) & 1;
     entry.checked = (v >> 41) & 1;
     entry.external = (v >> 42) & 1;
-    entry.site = static_cast<std::int64_t>(v >> 44) - 1;
+    entry.kept = (v >> 43) & 1;
+    entry.of_kept = (v >> 44) & 1;
+    entry.site = static_cast<std::int64_t>(v >> 45) - 1;
     entry.known = true;
     return entry;
   }
@@ -51,7 +55,8 @@ class ProducerTable {
     const std::uint64_t value =
         static_cast<std::uint64_t>(entry.clock) | (static_cast<std::uint64_t>(entry.thread) << 32) |
         (static_cast<std::uint64_t>(entry.nonfinite) << 40) | (static_cast<std::uint64_t>(entry.checked) << 41) |
-        (static_cast<std::uint64_t>(entry.external) << 42) | (static_cast<std::uint64_t>(entry.site + 1) << 44);
+        (static_cast<std::uint64_t>(entry.external) << 42) | (static_cast<std::uint64_t>(entry.kept) << 43) |
+        (static_cast<std::uint64_t>(entry.of_kept) << 44) | (static_cast<std::uint64_t>(entry.site + 1) << 45);
     // A reader on another thread may see the new key with the old value; it then names a neighbour as the producer of
     // one tensor, once. Not worth a lock.
     slot.key.store(key, std::memory_order_relaxed);

@@ -388,6 +388,7 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
   made.site = frame.site->id;
   made.clock = thread.clock;
   made.thread = thread.slot;
+  made.kept = frame.op->mutates_first && entry.known && (entry.kept || written_in_earlier_step(thread, entry));
   if (values == Values::views || values == Values::passes || values == Values::casts) {
     const ProducerTable::Entry from = source_of(session, frame);
     if (values == Values::views || hands_on(frame, address)) {
@@ -397,6 +398,7 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
       session.producers.put(address, made);
       return;
     }
+    made.of_kept = !from.known || from.kept || from.of_kept || written_in_earlier_step(thread, from);
     if (values == Values::passes || (!looked_at && !looked_at_later && frame.input_count > 0)) {
       made.external = !from.known || from.external;
       made.nonfinite = from.nonfinite;

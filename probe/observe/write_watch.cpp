@@ -343,8 +343,7 @@ void watch_write(Session& session, ThreadState& thread, Frame& frame, Inputs inp
       const c10::TensorImpl* source = tensor_at(inputs, 1);
       if (!source) return;
       const ProducerTable::Entry made = session.producers.find(address_of(*source));
-      if (!made.known || made.external || is_kept(thread, frame, made)) return;
-      sample.copied = dtype_of(*source) != dtype_of(*kept);
+      if (!made.known || made.external || made.kept || made.of_kept || is_kept(thread, frame, made)) return;
     }
   } else {
     if (c10::GradMode::is_enabled() && kept->requires_grad()) return;
@@ -494,8 +493,7 @@ void compare_parameters(Session& session, ThreadState& thread, const Frame& fram
     sample.dtype = dtype_of(weight);
     if (written_here) {
       sample.writer = writer.site;
-      const SiteState* site = site_by_id(session, writer.site);
-      sample.copied = site && site->op && site->op->values == Values::casts;
+      sample.copied = writer.of_kept;
     }
     for (std::int64_t i = 0; i < picks.count; ++i) {
       const std::size_t at = entry.first + static_cast<std::size_t>(i);

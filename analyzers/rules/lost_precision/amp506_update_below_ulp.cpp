@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "analyzers/core/numbers.h"
+#include "analyzers/core/op_kinds.h"
 #include "analyzers/core/rule_context.h"
 #include "analyzers/rules/lost_precision/kept_writes.h"
 
@@ -13,9 +14,8 @@ namespace ampscope::analyzers {
 namespace {
 
 constexpr std::size_t fewest_samples = 3;
-/// Copies of wider weights, and what rounds at random, stay in most steps and move all the same: ever more of the
-/// weights have left their first value. Lost updates lose the same weights each time.
-constexpr double spreading = 2.5;
+// Random numbers that are drawn in so many steps belong to the update; weights are initialised once.
+constexpr std::int64_t drawn_steps = 3;
 
 /// Learning rate of a step as far as it is known; empty without any record of it.
 std::optional<double> learning_rate(const TraceView& view, std::int64_t optimizer, std::int64_t step) {
@@ -30,6 +30,18 @@ std::optional<double> learning_rate(const TraceView& view, std::int64_t optimize
 /// Whether a step of this optimizer has the size of the learning rate whatever the gradients' size is.
 bool normalises(const std::string& name) {
   return name.find("SGD") == std::string::npos && !name.empty();
+}
+
+/// Whether the values written at `writer` are rounded at random: then small steps arrive in the mean. Random numbers of
+/// the forward pass (dropout) reach an update through its gradients; those of the update itself are drawn without
+/// autograd or inside the optimizer.
+bool rounds_at_random(const TraceView& view, std::int64_t writer) {
+  if (writer == trace::none) return false;
+  const std::vector<bool> reached = view.ancestors(writer);
+  return std::any_of(view.trace().sites.begin(), view.trace().sites.end(), [&](const trace::Site& site) {
+    return reached[static_cast<std::size_t>(site.id)] && op_kind(site.name) == OpKind::random &&
+           (site.phase == trace::Phase::optimizer || !site.grad_enabled) && view.totals(site.id).steps >= drawn_steps;
+  });
 }
 
 struct Group {
@@ -103,7 +115,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     }
     const double share_unchanged = 1 - changed / std::max(concerned, 1.0);
     const StepWrites& last = *counted.back();
-    if (last.copied && last.moved > spreading * last.concerned * (1 - share_unchanged)) continue;
+    // Weights that are copies of masters stay in most steps, and nothing is lost.
+    if (last.copied || rounds_at_random(view, last.writer)) continue;
     // Gradients that have died down lose nothing: they were not lost when they were large.
     const bool from_the_start = counted.front()->unchanged() >= min_share / 2;
     if (share_unchanged < min_share || !from_the_start ||
@@ -147,6 +160,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
                         {"sampled_steps", static_cast<double>(counted.size())},
                         {"parameters_stuck", static_cast<double>(stuck)},
                         {"learning_rate", highest},
+                        {"share_that_ever_moved", last.concerned > 0 ? last.moved / last.concerned : 0},
                         {"dtype", trace::dtype_name(group.dtype)}};
     finding.fix =
         "keep the weights in fp32 and use autocast for the forward pass, or keep fp32 master weights in the optimizer; "
