@@ -1,4 +1,4 @@
-"""A margin that every example keeps from the start: the hinge is zero everywhere, in a trainer that hides the scaler."""
+"""A margin that every example keeps from the start: the hinge is zero everywhere, in a trainer with its own scaler."""
 
 # expect: AMP303 warning source=update
 
