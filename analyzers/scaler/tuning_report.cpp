@@ -129,7 +129,10 @@ std::vector<TuningReport> report_tuning(const TraceView& view, const SettingsQue
     }
     const auto model = make_scale_model(view, scaler.id);
     if (!model) {
-      report.not_tuned_because = "nothing of the size of fp16 gradients was recorded (--level auto or higher)";
+      report.not_tuned_because =
+          view.run().level >= trace::Level::automatic
+              ? "no fp16 gradient other than zero was seen, so nothing says how large the scale may be"
+              : "nothing of the size of fp16 gradients was recorded (--level auto or higher)";
       reports.push_back(std::move(report));
       continue;
     }
