@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analyzers/core/casts.h"
 #include "analyzers/rootcause/evidence.h"
 #include "analyzers/rootcause/growth.h"
 #include "analyzers/rootcause/scene.h"
@@ -18,12 +19,7 @@ constexpr double large_value = 64;
 
 bool takes_parameter(const TraceView& view, const trace::Site& site) {
   for (const trace::Site* at = &site; at != nullptr && at->kind == trace::SiteKind::op; at = view.parent(*at)) {
-    // At its first call a parameter has had no gradient yet and is not known as one: it is what autograd follows and
-    // no operator that autograd follows has made.
-    const auto is_one = [&view](const trace::TensorType& input) {
-      const trace::Site* const made_by = view.site(input.producer);
-      return input.parameter != trace::none || (input.requires_grad && (made_by == nullptr || !made_by->grad_enabled));
-    };
+    const auto is_one = [&view](const trace::TensorType& input) { return is_weight(view, input); };
     if (std::any_of(at->inputs.begin(), at->inputs.end(), is_one)) return true;
   }
   return false;
