@@ -19,7 +19,8 @@ endif()
 
 find_program(AMPSCOPE_CCACHE ccache)
 if(AMPSCOPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${AMPSCOPE_CCACHE})
+  # Without this a file with a precompiled header is never kept.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${AMPSCOPE_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${AMPSCOPE_CCACHE})
 endif()
 

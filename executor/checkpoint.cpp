@@ -63,6 +63,7 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(const TrainingState& 
 std::vector<std::string> structure_of(const TrainingState& state,
                                       const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
   std::vector<std::string> lines;
+  lines.reserve(tensors.size() + state.optimizers.size());
   for (const auto& [name, tensor] : tensors) {
     lines.push_back(c10::str(name, " ", tensor.scalar_type(), " ", tensor.sizes()));
   }

@@ -63,7 +63,7 @@ TrainingExecutor::TrainingExecutor(Model model, Loss loss,
     : model_(std::move(model)),
       loss_(std::move(loss)),
       data_(std::move(data)),
-      options_(std::move(options)),
+      options_(options),
       scaler_(options_.device_type, scaler_options(options_)) {
   TORCH_CHECK(model_.forward && loss_ && data_.next, "A training executor needs a model, a loss and a data source.");
   TORCH_CHECK(!optimizers.empty(), "A training executor needs at least one optimizer.");

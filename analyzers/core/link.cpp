@@ -109,9 +109,9 @@ void link_symptoms(std::vector<Draft>& drafts) {
   }
   for (std::size_t i = 0; i < drafts.size(); ++i) {
     if (!cause_of[i]) continue;
-    std::size_t root = *cause_of[i];
-    while (cause_of[root])
-      root = *cause_of[root];
+    std::size_t root = i;
+    while (const std::optional<std::size_t> cause = cause_of[root])
+      root = *cause;
     adopt(roots[root_at[root]].finding, std::move(drafts[i].finding));
   }
   drafts = std::move(roots);

@@ -28,6 +28,7 @@ std::vector<SkippedGradient> gradients_of(const TraceView& view, std::int64_t st
     if (known.share < row.share) known = std::move(row);
   }
   std::vector<SkippedGradient> all;
+  all.reserve(worst.size());
   for (auto& [parameter, row] : worst)
     all.push_back(std::move(row));
   std::stable_sort(all.begin(), all.end(),

@@ -158,7 +158,7 @@ std::vector<FlushSlice> make_slices(const TraceView& view) {
       ParameterFlush parameter{window, FlushEstimate(window->stats, smallest), recorded, zeros};
       for (std::size_t i = 0; i < FlushSlice::scales; ++i)
         slice.share[i] += parameter.lost(FlushSlice::lowest_log2 + static_cast<int>(i));
-      slice.parameters.push_back(std::move(parameter));
+      slice.parameters.push_back(parameter);
     }
     for (double& share : slice.share)
       share /= slice.elements;

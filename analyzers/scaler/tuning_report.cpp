@@ -83,6 +83,7 @@ std::vector<std::string> overflow_places(const TraceView& view, std::int64_t sca
     }
   }
   std::vector<std::pair<std::int64_t, std::int64_t>> by_count;
+  by_count.reserve(first_in.size());
   for (const auto& [site, count] : first_in)
     by_count.emplace_back(-count, site);
   std::sort(by_count.begin(), by_count.end());

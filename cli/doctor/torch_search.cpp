@@ -1,6 +1,7 @@
 #include "cli/doctor/torch_search.h"
 
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -39,6 +40,7 @@ print(json.dumps(found))
 /// What `command` writes to its stdout, and its exit status.
 std::pair<std::string, int> output_of(const std::string& command) {
   std::string text;
+  // NOLINTNEXTLINE(bugprone-command-processor): the words are quoted where the command is made.
   FILE* const pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return {"", -1};
   std::array<char, 4096> buffer{};
@@ -78,7 +80,10 @@ TorchSearch find_torch(const std::string& python) {
 
 TorchMinor torch_minor(const std::string& version) {
   TorchMinor minor;
-  if (std::sscanf(version.c_str(), "%3d.%3d", &minor.major, &minor.minor) != 2) return {};
+  const char* const end = version.data() + version.size();
+  const auto [dot, error] = std::from_chars(version.data(), end, minor.major);
+  if (error != std::errc{} || dot == end || *dot != '.') return {};
+  if (std::from_chars(dot + 1, end, minor.minor).ec != std::errc{}) return {};
   return minor;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -37,7 +38,9 @@ bool is_terminal(Stream stream) {
 int terminal_width(Stream stream) {
   constexpr int usual = 80;
   constexpr int widest = 120;
-  int columns = std::atoi(std::string(variable("COLUMNS")).c_str());
+  const std::string_view asked = variable("COLUMNS");
+  int columns = 0;
+  std::from_chars(asked.data(), asked.data() + asked.size(), columns);
   winsize size{};
   if (columns <= 0 && ioctl(descriptor(stream), TIOCGWINSZ, &size) == 0) columns = size.ws_col;
   return columns > 0 ? std::min(columns, widest) : usual;
@@ -59,7 +62,7 @@ bool print(Stream stream, const std::string& text) {
   return true;
 }
 
-ProgressLine::ProgressLine(std::string what)
+ProgressLine::ProgressLine(const std::string& what)
     : what_(reporters::printable(what)),
       active_(is_terminal(Stream::err) && variable("TERM") != "dumb"),
       next_(std::chrono::steady_clock::now() + std::chrono::milliseconds(500)) {}

@@ -25,7 +25,7 @@ bool print(Stream stream, const std::string& text);
 /// in place and gone at the end.
 class ProgressLine {
  public:
-  explicit ProgressLine(std::string what);
+  explicit ProgressLine(const std::string& what);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;

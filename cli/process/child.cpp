@@ -80,12 +80,13 @@ std::vector<std::string> make_environment(const std::map<std::string, std::strin
     if (!changes.contains(std::string(text.substr(0, text.find('='))))) entries.emplace_back(text);
   }
   for (const auto& [name, value] : changes)
-    entries.push_back(name + "=" + value);
+    entries.push_back(fmt::format("{}={}", name, value));
   return entries;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> out;
+  out.reserve(words.size() + 1);
   for (std::string& word : words)
     out.push_back(word.data());
   out.push_back(nullptr);

@@ -47,7 +47,7 @@ const SettingSpec* find_spec(std::string_view key) {
 std::optional<std::filesystem::path> find_file(const std::filesystem::path& directory) {
   for (std::filesystem::path folder = directory;; folder = folder.parent_path()) {
     std::error_code error;
-    const std::filesystem::path file = folder / "ampscope.toml";
+    std::filesystem::path file = folder / "ampscope.toml";
     if (std::filesystem::is_regular_file(file, error)) return file;
     if (folder == folder.parent_path()) return std::nullopt;
   }
@@ -96,6 +96,7 @@ Settings Settings::load(const std::string& directory) {
   }
 
   std::vector<std::string> known;
+  known.reserve(specs.size());
   for (const SettingSpec& spec : specs)
     known.emplace_back(spec.key);
   for (const auto& [table_name, table_node] : document) {

@@ -88,7 +88,7 @@ std::int64_t parse_size(std::string_view text, std::string_view where) {
     constexpr std::string_view letters = "kmgt";
     const std::size_t power = letters.find(unit.front());
     const std::string_view ending = std::string_view(unit).substr(1);
-    if (power == std::string_view::npos || (ending != "" && ending != "b" && ending != "ib"))
+    if (power == std::string_view::npos || (!ending.empty() && ending != "b" && ending != "ib"))
       refuse(where, text, example);
     factor = std::pow(ending == "b" ? 1000.0 : 1024.0, static_cast<double>(power + 1));
   }

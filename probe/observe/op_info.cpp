@@ -358,15 +358,17 @@ const OpInfo* look_up(const char* name, const char* overload) {
   return entry.get();
 }
 
-/// An operator by the addresses of the dispatcher's own names, which stay where they are.
-struct Stable {
-  const char* name;
-  const char* overload;
-  const OpInfo* info;
+/// An operator by the addresses of the dispatcher's own names, which stay where they are. Written once, by the thread
+/// that took it; the others are valid when `info` is there.
+struct alignas(32) Stable {
+  std::atomic<bool> taken{false};
+  const char* name = nullptr;
+  const char* overload = nullptr;
+  std::atomic<const OpInfo*> info{nullptr};
 };
 
-// Of all threads: finding a thread's own table costs more than looking into it. Entries are made once and stay.
-std::array<std::atomic<const Stable*>, 4096> stable_names{};
+// Of all threads: finding a thread's own table costs more than looking into it.
+std::array<Stable, 4096> stable_names{};
 
 // What has no schema has no overload either, and torch gives one and the same empty string for it. So what comes with
 // another one comes from a schema.
@@ -426,17 +428,17 @@ const OpInfo* op_info(const char* name, const char* overload) {
   // names (ranges) are built at the same address again.
   const auto mixed =
       ((reinterpret_cast<std::uintptr_t>(name) >> 3) ^ (reinterpret_cast<std::uintptr_t>(overload) >> 5));
-  std::atomic<const Stable*>& slot = stable_names[mixed & (stable_names.size() - 1)];
-  const Stable* const found = slot.load(std::memory_order_acquire);
-  if (found && found->name == name && found->overload == overload) return found->info;
+  Stable& slot = stable_names[mixed & (stable_names.size() - 1)];
+  const OpInfo* const found = slot.info.load(std::memory_order_acquire);
+  if (found && slot.name == name && slot.overload == overload) return found;
   const OpInfo* const info = by_contents(name, overload);
   if (!info->has_schema) no_overload.store(overload, std::memory_order_relaxed);
   const char* const none = no_overload.load(std::memory_order_relaxed);
-  if (!found && info->has_schema && none && overload && overload != none) {
-    // The first one keeps the slot, or two that share it would be made anew for ever.
-    auto made = std::make_unique<const Stable>(Stable{name, overload, info});
-    const Stable* empty = nullptr;
-    if (slot.compare_exchange_strong(empty, made.get(), std::memory_order_acq_rel)) static_cast<void>(made.release());
+  if (!found && info->has_schema && none && overload && overload != none &&
+      !slot.taken.exchange(true, std::memory_order_relaxed)) {
+    slot.name = name;
+    slot.overload = overload;
+    slot.info.store(info, std::memory_order_release);
   }
   return info;
 }

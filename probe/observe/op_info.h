@@ -47,13 +47,14 @@ enum class Update : std::uint8_t {
   other,  ///< writes its first argument in another way
 };
 
-struct OpInfo {
+/// What every call needs comes first, in one cache line.
+struct alignas(64) OpInfo {
   std::uint32_t id = 0;
-  std::string name;
-  std::string overload;
-  std::vector<std::string> arguments;  ///< schema names; empty without a schema
-  bool has_schema = false;             ///< a dispatcher operator; otherwise a range or an autograd.Function
-  bool mutates_first = false;          ///< writes its first argument (in place)
+  Values values = Values::computes;
+  Meaning meaning = Meaning::plain;
+  Update update = Update::none;
+  bool has_schema = false;     ///< a dispatcher operator; otherwise a range or an autograd.Function
+  bool mutates_first = false;  ///< writes its first argument (in place)
   bool mutates = false;
   bool composite = false;             ///< made of other operators alone: what they made has been looked at
   bool random = false;                ///< its result depends on a generator
@@ -61,10 +62,10 @@ struct OpInfo {
   bool has_batch_statistics = false;  ///< batch normalisation: it updates running statistics
   bool makes_distribution = false;    ///< a softmax: its rows add up to one
   bool single_source = false;         ///< takes one tensor, and no number that may stand in its result
-  Update update = Update::none;
-  bool only_first_result = false;  ///< its other results are work space in which infinities are meant
-  Values values = Values::computes;
-  Meaning meaning = Meaning::plain;
+  bool only_first_result = false;     ///< its other results are work space in which infinities are meant
+  std::string name;
+  std::string overload;
+  std::vector<std::string> arguments;  ///< schema names; empty without a schema
   [[nodiscard]] bool is_range() const noexcept { return !has_schema; }
 };
 

@@ -151,7 +151,7 @@ void end_range(Session& session, ThreadState& thread, Frame& frame) {
 }
 
 /// The innermost frame around the top one that has ops of its own.
-const Frame* enclosing(const ThreadState& thread) noexcept {
+Frame* enclosing(ThreadState& thread) noexcept {
   for (std::size_t i = thread.depth - 1; i-- > 0;) {
     if (thread.frames[i].kind != FrameKind::transparent) return &thread.frames[i];
   }
@@ -203,7 +203,7 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   if (frame.op->meaning == Meaning::hidden_region) frame.kind = FrameKind::transparent;
   if (thread.in_backward && thread.engine_depth == 0) end_backward(session, thread);
 
-  const Frame* outer = enclosing(thread);
+  Frame* const outer = enclosing(thread);
   if (outer) {
     frame.phase = outer->phase;
     frame.autocast = outer->autocast;
@@ -246,7 +246,7 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   if (called_by_user || !parent) {
     frame.site = resolve_outer(session, thread, frame, key, inputs);
   } else {
-    frame.site = resolve_inner(session, thread, frame, *parent, key, inputs);
+    frame.site = resolve_inner(session, thread, frame, *parent, outer, key, inputs);
   }
   frame.python_inside = frame.op->is_range();
   if (function.seqNr() >= 0 && frame.site && c10::GradMode::is_enabled()) {
@@ -576,6 +576,7 @@ void on_start(const at::RecordFunction& function) {
   Frame& frame = thread.frames[thread.depth++];
   frame.function = &function;
   frame.site = nullptr;
+  frame.last_inside = nullptr;
   frame.site_from = SiteFrom::parent;
   frame.op = op_info(function.name(), function.overload_name());
   frame.kind = FrameKind::op;

@@ -106,6 +106,7 @@ ThreadState* thread_state(Session& session) noexcept {
       // A new session (this process was forked, or observation was started again): ids of the old one mean nothing.
       state->session = &session;
       state->sites.clear();
+      state->known_sites.fill({});
       state->last_outer = nullptr;
       state->lane = session.recorder.acquire_lane();
       state->depth = 0;

@@ -1,9 +1,6 @@
 #include "probe/observe/site_resolver.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <memory>
 
 #include <ATen/TracerMode.h>
 #include <ATen/autocast_mode.h>
@@ -160,24 +157,12 @@ c10::ArrayRef<const c10::IValue> as_inputs(const std::vector<c10::IValue>& value
   return c10::ArrayRef<const c10::IValue>(values.data(), values.size());
 }
 
-/// A site by all that tells it apart. Entries are made once and stay; they are of all threads, because finding a
-/// thread's own table costs more than looking into it.
-struct KnownSite {
-  const Session* session;
-  const ThreadState* thread;
-  std::uint64_t key;
-  SiteState* site;
-};
-std::array<std::atomic<const KnownSite*>, 8192> known_sites{};
-
 SiteState* find_or_create(Session& session, ThreadState& thread, const Frame& frame, SiteState* parent,
                           std::uint64_t full_key, std::uint64_t key, c10::ArrayRef<const c10::IValue> inputs,
                           bool& created) {
   created = false;
-  // A step's few hundred sites are found again and again, and the map alone costs as much as all else about a site.
-  std::atomic<const KnownSite*>& slot = known_sites[full_key & (known_sites.size() - 1)];
-  const KnownSite* const known = slot.load(std::memory_order_acquire);
-  if (known && known->key == full_key && known->thread == &thread && known->session == &session) return known->site;
+  ThreadState::KnownSite& known = thread.known_sites[full_key & (thread.known_sites.size() - 1)];
+  if (known.site && known.key == full_key) return known.site;
   const auto found = thread.sites.find(full_key);
   SiteState* site = found != thread.sites.end() ? found->second : nullptr;
   if (!site) {
@@ -186,13 +171,7 @@ SiteState* find_or_create(Session& session, ThreadState& thread, const Frame& fr
     thread.sites.emplace(full_key, site);
     created = true;
   }
-  // Of those that share a slot the first one of this session keeps it.
-  if (!known || known->session != &session) {
-    auto made = std::make_unique<const KnownSite>(KnownSite{&session, &thread, full_key, site});
-    const KnownSite* before = known;
-    // What stood there is not freed: another thread may be reading it. It was of a session that is gone.
-    if (slot.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel)) static_cast<void>(made.release());
-  }
+  known = {full_key, site};
   return site;
 }
 
@@ -264,11 +243,18 @@ SiteState* resolve_outer(Session& session, ThreadState& thread, Frame& frame, st
   return site;
 }
 
-SiteState* resolve_inner(Session& session, ThreadState& thread, const Frame& frame, SiteState& parent,
+SiteState* resolve_inner(Session& session, ThreadState& thread, const Frame& frame, SiteState& parent, Frame* outer,
                          std::uint64_t key, c10::ArrayRef<const c10::IValue> inputs) {
-  bool created = false;
-  const auto full_key = combine(combine(key, static_cast<std::uint64_t>(parent.id)), 0x1a);
-  return find_or_create(session, thread, frame, &parent, full_key, key, inputs, created);
+  SiteState*& expected = outer && outer->last_inside ? outer->last_inside->predicted_next : parent.first_inside;
+  SiteState* site = expected;
+  if (!site || site->key != key || site->parent != &parent) {
+    bool created = false;
+    const auto full_key = combine(combine(key, static_cast<std::uint64_t>(parent.id)), 0x1a);
+    site = find_or_create(session, thread, frame, &parent, full_key, key, inputs, created);
+    expected = site;
+  }
+  if (outer) outer->last_inside = site;
+  return site;
 }
 
 void confirm_sites(Session& session, ThreadState& thread, c10::ArrayRef<c10::IValue> outputs) {
@@ -298,7 +284,7 @@ void confirm_sites(Session& session, ThreadState& thread, c10::ArrayRef<c10::IVa
     Frame& inside = thread.frames[index];
     if (!inside.site) continue;  // A range that only groups.
     const std::vector<c10::IValue> its_inputs = kept_inputs(inside);
-    inside.site = resolve_inner(session, thread, inside, *site, inside.site->key, as_inputs(its_inputs));
+    inside.site = resolve_inner(session, thread, inside, *site, nullptr, inside.site->key, as_inputs(its_inputs));
     if (!inside.site) return;
     site = inside.site;
   }

@@ -16,9 +16,9 @@ namespace ampscope::observe {
 /// which still stand, and corrects its site and those of the ops inside it. `outputs` are those of the top frame.
 void confirm_sites(Session& session, ThreadState& thread, c10::ArrayRef<c10::IValue> outputs);
 
-/// Site of an op that another op, node or range called.
+/// Site of an op that another op, node or range called; `outer` is the open frame of that one, where there is one.
 [[nodiscard]] SiteState* resolve_inner(Session& session, ThreadState& thread, const Frame& frame, SiteState& parent,
-                                       std::uint64_t key, c10::ArrayRef<const c10::IValue> inputs);
+                                       Frame* outer, std::uint64_t key, c10::ArrayRef<const c10::IValue> inputs);
 
 /// Site of an autograd node, which is a child of the op that made it.
 [[nodiscard]] SiteState* resolve_node(Session& session, ThreadState& thread, const Frame& frame,

@@ -48,7 +48,8 @@ struct Frame {
   FrameKind kind = FrameKind::op;
   const OpInfo* op = nullptr;
   SiteFrom site_from = SiteFrom::parent;
-  SiteState* site = nullptr;  ///< null for transparent frames and when the site table is full
+  SiteState* site = nullptr;         ///< null for transparent frames and when the site table is full
+  SiteState* last_inside = nullptr;  ///< the site that ran last inside it
   std::uint32_t start_clock = 0;
   std::uint64_t start_ticks = 0;
   trace::Phase phase = trace::Phase::other;
@@ -132,6 +133,12 @@ struct ThreadState {
   std::size_t overflow = 0;      ///< frames beyond max_depth
   std::array<Frame, max_depth> frames;
   std::unordered_map<std::uint64_t, SiteState*> sites;
+  /// Some of `sites`: the map alone costs as much as all else about a site.
+  struct KnownSite {
+    std::uint64_t key = 0;
+    SiteState* site = nullptr;
+  };
+  std::array<KnownSite, 1024> known_sites;
   SiteState* last_outer = nullptr;
   record::FastLane* lane = nullptr;
   stats::FlatStats scratch;

@@ -42,7 +42,7 @@ const Site* function_around(const TraceView& view, const Site& site) {
 /// Functions of torch's own that run whole modules or compiled code: what is inside is not a function's arithmetic.
 bool runs_modules(const std::string& name) {
   return name.starts_with("Checkpoint") || name.starts_with("Compiled") || name.starts_with("GraphExec") ||
-         name.starts_with("_");
+         name.starts_with('_');
 }
 
 std::string class_of(const Site& function) {

@@ -13,7 +13,6 @@ namespace ampscope::analyzers {
 
 namespace {
 
-using trace::DType;
 using trace::Site;
 using trace::TensorType;
 

@@ -40,7 +40,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       fmt::format("About {} of all gradient elements became zero in fp16 that fp32 would keep, at a loss scale of {}",
                   share(loss.share), scale(loss.scale));
   if (!names.empty()) finding.message += fmt::format("; most in {}", names);
-  finding.message += ".";
+  finding.message += '.';
   finding.proof = fmt::format("{} flushed to zero at scale {}", share(loss.share), scale(loss.scale));
   if (loss.all_zero > 0)
     finding.proof += fmt::format(" · {} of {} parameters entirely", loss.all_zero, view.trace().parameters.size());

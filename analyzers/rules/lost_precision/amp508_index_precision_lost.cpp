@@ -114,6 +114,7 @@ std::vector<Merged> converted(const TraceView& view, double min_share) {
               is_new ? write.step : merged.step};
   }
   std::vector<Merged> result;
+  result.reserve(sites.size());
   for (const auto& [site, merged] : sites)
     result.push_back(merged);
   return result;

@@ -24,20 +24,20 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   const trace::NonfiniteEvent& event = *origin.event;
   const NonfiniteCounts counts = output_counts(event);
   const trace::DType dtype = compute_dtype(event, *origin.site);
+  const double largest = largest_product(origin).value_or(trace::float_limits(dtype).max);
   finding.title = fmt::format("{} in {} returns values that its inputs cannot give", base_name(origin.site->name),
                               trace::short_dtype_name(dtype));
   finding.message = fmt::format(
       "{} returns {} of {} from finite inputs ({}). No sum of their products can pass {}, and {} gives {} at most: the "
-      "kernel "
-      "of this device or library is at fault, not the program.",
+      "kernel of this device or library is at fault, not the program.",
       context.view().describe(origin.site->id), describe_bad(counts),
-      count_of(static_cast<std::int64_t>(counts.elements)), describe_tensors(event.inputs),
-      number(*largest_product(origin)), event.replay.precision, number(event.replay.absmax));
+      count_of(static_cast<std::int64_t>(counts.elements)), describe_tensors(event.inputs), number(largest),
+      event.replay.precision, number(event.replay.absmax));
   finding.message += describe_outcome(origin);
   finding.proof =
       fmt::format("{} of {} · {} gives {}", describe_bad(counts), count_of(static_cast<std::int64_t>(counts.elements)),
                   event.replay.precision, number(event.replay.absmax));
-  finding.evidence.emplace_back("largest_possible", *largest_product(origin));
+  finding.evidence.emplace_back("largest_possible", largest);
   add_scene(origin, finding);
   finding.fix =
       "do not use this precision on this device (autocast(enabled=False), or bfloat16), or another version of the "

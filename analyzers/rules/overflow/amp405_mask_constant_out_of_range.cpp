@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ Claim claim(const RuleContext&, const Origin& origin) {
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
   const trace::NonfiniteEvent& event = *origin.event;
   const NonfiniteCounts counts = output_counts(event);
-  const double constant = *mask_constant(origin);
+  const double constant = mask_constant(origin).value_or(std::numeric_limits<double>::infinity());
   const trace::DType dtype = output_dtype(event);
   const double limit = trace::float_limits(dtype).max;
   finding.title = fmt::format("the mask constant {} does not fit {}", number(constant), trace::short_dtype_name(dtype));

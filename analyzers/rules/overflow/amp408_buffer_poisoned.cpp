@@ -92,7 +92,7 @@ Claim claim(const RuleContext& context, const Origin& origin) {
   if (origin.from_intended_infinity || origin.kind == trace::OriginKind::producer || !looks_at(*origin.site))
     return Claim::none;
   const trace::WitnessTensor* const tensor = kept(context.view(), *origin.event, *origin.site);
-  return tensor != nullptr && (tensor->earlier_step) ? Claim::proven : Claim::none;
+  return tensor != nullptr && tensor->earlier_step ? Claim::proven : Claim::none;
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {

@@ -67,7 +67,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     finding.message =
         fmt::format("About {} of all gradient elements became zero in fp16 that fp32 would keep", share(loss.share));
     if (loss.all_zero > 0) finding.message += fmt::format(", {} entirely", plural(loss.all_zero, "parameter"));
-    finding.message += ".";
+    finding.message += '.';
     finding.proof = fmt::format("{} of gradients flushed to zero", share(loss.share));
     if (loss.all_zero > 0)
       finding.proof += fmt::format(" · {} of {} parameters entirely", loss.all_zero, view.trace().parameters.size());

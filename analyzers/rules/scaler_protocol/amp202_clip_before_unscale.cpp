@@ -159,7 +159,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       finding.message += fmt::format(" of {}", scale(*scale_there));
       finding.evidence.emplace_back("scale", *scale_there);
     }
-    finding.message += ".";
+    finding.message += '.';
     if (norm) {
       const double true_norm = norm->seen / norm->scale;
       finding.evidence.emplace_back("norm_seen", norm->seen);
