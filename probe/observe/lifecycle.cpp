@@ -96,9 +96,13 @@ void after_fork_in_child() {
   set_state(State::asleep);
 }
 
-/// Whether an operator has thrown. A program that ends by it in its first forward pass has run no backward pass yet,
-/// and a trace of what it did is all there is to say why.
+/// Whether an operator or the scaler has thrown. A program that ends by it in its first step has run no backward pass
+/// yet, and a trace of what it did is all there is to say why.
 bool a_call_failed(Session& current) {
+  {
+    const std::lock_guard lock(current.protocol.mutex);
+    if (current.protocol.ledger.contains(trace::EventKind::refusal)) return true;
+  }
   const std::int64_t sites = current.next_site.load(std::memory_order_acquire);
   for (std::int64_t id = 0; id < sites; ++id) {
     const SiteState* const site = current.sites.find(id);

@@ -51,6 +51,7 @@ struct Case {
   std::int64_t site = trace::none;
   Clip kind = Clip::none;
   std::set<std::int64_t> norm_sites;  ///< that measured the gradients
+  bool in_backward = false;           ///< in a hook, while the backward pass runs
 };
 
 struct SeenNorm {
@@ -118,7 +119,8 @@ std::vector<Case> find_cases(const TraceView& view) {
     const auto optimizers = concerned(event, before);
     const auto open = std::find_if(optimizers.begin(), optimizers.end(), [&](std::int64_t optimizer) {
       const GradientState& gradients = before.of(optimizer);
-      return !gradients.unscaled && clip_kind(*site, gradients, by_own_measure) != Clip::none;
+      // What the program has divided by the scale itself has its true size, whoever divides it again (AMP205).
+      return !gradients.unscaled && !gradients.divided && clip_kind(*site, gradients, by_own_measure) != Clip::none;
     });
     if (open == optimizers.end()) return;
     const double scale = view.scale_at(span.first).value_or(0);
@@ -128,16 +130,42 @@ std::vector<Case> find_cases(const TraceView& view) {
     const std::optional<double> limit = limit_of(*site, kind);
     if (before.of(*open).scale_read && (!limit || scale <= 0 || *limit / scale >= 0.01)) return;
     auto known = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.site == site->id; });
-    if (known == cases.end()) known = cases.insert(cases.end(), Case{{}, site->id, kind, {}});
+    if (known == cases.end()) known = cases.insert(cases.end(), Case{{}, site->id, kind, {}, false});
     extend(known->steps, span);
     known->norm_sites.insert(norm_sites.begin(), norm_sites.end());
   });
   return cases;
 }
 
+/// Clamps in hooks of tensors, or in the program's own derivatives. No gradient has been unscaled there.
+void find_in_backward(const TraceView& view, std::vector<Case>& cases) {
+  if (!view.scaled()) return;
+  for (const trace::Site& site : view.trace().sites) {
+    if (site.kind != trace::SiteKind::op || site.phase != trace::Phase::backward || site.in_recompute) continue;
+    // The derivative of an operator has no line of its own.
+    if (!base_name(site.name).starts_with("clamp") || !site.source.known()) continue;
+    const trace::Site* const node = view.parent(site);
+    if (node == nullptr || node->kind != trace::SiteKind::backward_node) continue;
+    const std::optional<double> limit = limit_of(site, Clip::value);
+    constexpr double end_of_fp16 = 65504;  // whoever clamps to that guards against infinities
+    if (!limit || *limit <= 0 || *limit >= end_of_fp16) continue;
+    const trace::SiteTotals& totals = view.totals(site.id);
+    if (totals.checked_calls > 0 && totals.absmax < 0.999 * *limit) continue;  // it has changed nothing
+    const std::int64_t first = std::max<std::int64_t>(totals.first_step, 0);
+    const double scale = view.scale_at(first).value_or(1);
+    if (scale == 1 || (view.any_event(EventKind::scale_read) && *limit / scale >= 0.01)) continue;
+    const std::int64_t last = std::max(totals.last_step, first);
+    cases.push_back({{first, last, std::max<std::int64_t>(totals.steps, 1)}, site.id, Clip::value, {}, true});
+  }
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
-  for (Case& found : find_cases(view)) {
+  std::vector<Case> cases = find_cases(view);
+  find_in_backward(view, cases);
+  std::set<std::string> told;  // one hook runs for many gradients
+  for (Case& found : cases) {
+    if (found.in_backward && !told.insert(view.place(view.source_of(found.site))).second) continue;
     const trace::Site& site = *view.site(found.site);
     for (const trace::Site& each : view.trace().sites) {
       if (!site.api.empty() && each.api == site.api && is_norm(each.name)) found.norm_sites.insert(each.id);
@@ -154,7 +182,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     finding.culprit.op = site.api.empty() ? site.name : site.api;
     finding.culprit.phase = trace::Phase::optimizer;
     finding.message =
-        "Gradients were changed between the backward pass and unscale_: they are still multiplied by the loss scale";
+        fmt::format("Gradients were changed {}: they are still multiplied by the loss scale",
+                    found.in_backward ? "in the backward pass" : "between the backward pass and unscale_");
     if (scale_there) {
       finding.message += fmt::format(" of {}", scale(*scale_there));
       finding.evidence.emplace_back("scale", *scale_there);
@@ -180,7 +209,10 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       }
     }
     if (finding.proof.empty()) finding.proof = "gradients changed between backward and unscale_";
-    finding.fix = "scaler.unscale_(optimizer)   before the clip";
+    finding.fix = found.in_backward
+                      ? "clip after scaler.unscale_(optimizer), not in a hook; or let the hook multiply its "
+                        "limit by scaler.get_scale()"
+                      : "scaler.unscale_(optimizer)   before the clip";
     findings.push_back(std::move(finding));
   }
 }

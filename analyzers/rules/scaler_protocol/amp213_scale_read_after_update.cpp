@@ -23,6 +23,7 @@ Read find_reads(const TraceView& view) {
   Read found;
   bool updated = false;  // since the loss was scaled
   bool scale_known = false;
+  bool divisor_kept = false;             // the program divides by a scale that it read before the update
   std::int64_t loss_site = trace::none;  // of a read after the update that may still meet the scale
   StepSpan loss_steps;
   const auto note = [&](std::int64_t site, const StepSpan& span) {
@@ -32,14 +33,16 @@ Read find_reads(const TraceView& view) {
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState&) {
     switch (event.kind) {
       case EventKind::scale_loss:
-        updated = scale_known = false;
+        updated = scale_known = divisor_kept = false;
         loss_site = trace::none;
         break;
       case EventKind::scaler_update:
         updated = true;
         break;
       case EventKind::scale_read:
-        if (!updated) break;
+        if (!updated) divisor_kept = divisor_kept || (event.flags & event_flag::by_inverse_scale) != 0;
+        // What is only shown after the update divides nothing where something else does.
+        if (!updated || (divisor_kept && (event.flags & event_flag::by_inverse_scale) == 0)) break;
         scale_known = true;
         if (loss_site != trace::none) note(loss_site, loss_steps);
         loss_site = trace::none;

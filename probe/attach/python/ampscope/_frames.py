@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from . import _session
+from ._program_text import takes_dtype_of_tensor
 
 Line = tuple[str, int, str]
 
@@ -177,6 +178,8 @@ def describe() -> tuple[Line, list[Line], bool, str, str, str, list[tuple[str, f
             line = (filename, frame.f_lineno or 0, code.co_name)
             if not source[0]:
                 source = line
+                if not api and takes_dtype_of_tensor(frame):
+                    arguments.append(("dtype_of_tensor", 1.0))
             elif tracing:
                 # What torch.jit.trace records belongs to its call; the module tells where inside.
                 source, stack, api, tracing = line, [], "jit.trace", False

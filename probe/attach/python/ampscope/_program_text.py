@@ -1,7 +1,8 @@
-"""What a program does with a number that it got from a call, as far as its own code says."""
+"""What a program does with what it gives to a call or gets from one, as far as its own code says."""
 
 from __future__ import annotations
 
+import functools
 from types import CodeType, FrameType
 from typing import Any
 
@@ -38,6 +39,51 @@ def is_used_as_factor(frame: FrameType) -> bool:
         if not instruction.opname.startswith(("LOAD_", "UNARY_", "CACHE", "RESUME", "COPY", "PRECALL", "EXTENDED_ARG")):
             return False
     return False
+
+
+# What is no tensor and has a dtype as well: settings.
+_SETTINGS = ("self", "cls", "args", "cfg", "conf", "config", "hparams", "opt", "opts", "options", "settings")
+
+
+def takes_dtype_of_tensor(frame: FrameType) -> bool:
+    """Whether the call that `frame` is at is given the dtype of another tensor: `weight.to(x.dtype)`.
+
+    That dtype may have been given a name in the same function. Only names are looked at: reading a local variable's
+    value would keep its tensor alive.
+    """
+    code = frame.f_code
+    if "dtype" not in code.co_names:
+        return False
+    instructions = _instructions(code)
+    at = sum(each.offset <= frame.f_lasti for each in instructions) - 1
+    while at >= 0 and instructions[at].opname.startswith(("CALL", "PRECALL", "KW_NAMES", "CACHE", "EXTENDED_ARG")):
+        at -= 1
+    if at < 0:
+        return False
+    given = instructions[at]
+    if _is_dtype_of_tensor(instructions, at):
+        return True
+    if not given.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")):
+        return False
+    name = _names(given)[-1]
+    return any(
+        each.opname.startswith("STORE_") and name in _names(each) and _is_dtype_of_tensor(instructions, position - 1)
+        for position, each in enumerate(instructions)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _instructions(code: CodeType) -> list[Any]:
+    import dis  # torch has imported it
+
+    return list(dis.get_instructions(code))
+
+
+def _is_dtype_of_tensor(instructions: list[Any], at: int) -> bool:
+    if at < 1 or not (instructions[at].opname == "LOAD_ATTR" and instructions[at].argval == "dtype"):
+        return False
+    owner = instructions[at - 1]
+    return owner.opname.startswith("LOAD_") and _names(owner)[-1] not in _SETTINGS
 
 
 def _name_is_factor(frame: FrameType, instructions: list[Any], stored: Any) -> bool:
