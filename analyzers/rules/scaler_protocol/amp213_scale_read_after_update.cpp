@@ -63,7 +63,7 @@ Read find_reads(const TraceView& view) {
         if (!updated) divisor_kept = divisor_kept || (event.flags & event_flag::by_inverse_scale) != 0;
         // What is only shown after the update divides nothing where something else does.
         if (!updated || (divisor_kept && (event.flags & event_flag::by_inverse_scale) == 0)) break;
-        scale_known = true;
+        scale_known = !divisor_kept;  // else it may be kept for the next iteration
         if (loss_site != trace::none) note(loss_site, loss_steps);
         loss_site = trace::none;
         break;
