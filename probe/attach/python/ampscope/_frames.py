@@ -141,7 +141,10 @@ def _is_library(filename: str) -> bool:
 
 
 def describe() -> tuple[Line, list[Line], bool, str, str, str, list[tuple[str, float]]]:
-    """The place of the code that called the operator: (line, outer lines, has module, path, class, api, arguments)."""
+    """The place of the code that called the operator: (line, outer lines, has module, path, class, api, arguments).
+
+    Of a call of the user's own, `dtype_of_tensor` among the arguments says that it was given another tensor's dtype.
+    """
     frame: FrameType | None = sys._getframe(1)
     source: Line = ("", 0, "")
     stack: list[Line] = []

@@ -96,9 +96,7 @@ def _is_dtype_of_tensor(instructions: list[Any], at: int) -> bool:
     return owner.opname.startswith("LOAD_") and _names(owner)[-1] not in _SETTINGS
 
 
-def _is_factor_anywhere(
-    frame: FrameType, instructions: list[Any], names: tuple[str, ...], whole_class: bool
-) -> bool:
+def _is_factor_anywhere(frame: FrameType, instructions: list[Any], names: tuple[str, ...], whole_class: bool) -> bool:
     if any(_is_factor_in(instructions, name) for name in names):
         return True
     code = frame.f_code
