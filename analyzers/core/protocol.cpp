@@ -27,6 +27,12 @@ void for_objects(ProtocolState& state, std::int64_t object, Change change) {
   }
 }
 
+/// The first half of a norm that is written out: the squares of all elements.
+bool squares(std::string_view name) {
+  const std::string_view base = base_name(name);
+  return base == "square" || base == "pow" || base == "foreach_pow";
+}
+
 void note_outcome(const TraceView& view, ProtocolState& state, std::int64_t optimizer, bool stepped) {
   for (std::size_t i = 0; i < state.schedules.size(); ++i) {
     const trace::Schedule* const schedule = view.schedule(static_cast<std::int64_t>(i));
@@ -76,7 +82,8 @@ void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& sta
       break;
     case EventKind::gradient_read: {
       const trace::Site* const site = view.site(event.site);
-      const bool norm = site == nullptr || is_norm(site->name) || site->api.find("norm") != std::string::npos;
+      const bool norm = site == nullptr || is_norm(site->name) || squares(site->name) ||
+                        site->api.find("norm") != std::string::npos;
       if (norm) for_objects(state, event.object, [](GradientState& gradients) { gradients.norm_read = true; });
       break;
     }

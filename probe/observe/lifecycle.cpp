@@ -96,6 +96,21 @@ void after_fork_in_child() {
   set_state(State::asleep);
 }
 
+/// Whether an operator or the scaler has thrown. A program that ends by it in its first step has run no backward pass
+/// yet, and a trace of what it did is all there is to say why.
+bool a_call_failed(Session& current) {
+  {
+    const std::lock_guard lock(current.protocol.mutex);
+    if (current.protocol.ledger.contains(trace::EventKind::refusal)) return true;
+  }
+  const std::int64_t sites = current.next_site.load(std::memory_order_acquire);
+  for (std::int64_t id = 0; id < sites; ++id) {
+    const SiteState* const site = current.sites.find(id);
+    if (site != nullptr && site->counters != nullptr && site->counters->failed_calls.get() > 0) return true;
+  }
+  return false;
+}
+
 void at_exit() {
   detach("exit", "");
 }
@@ -125,6 +140,7 @@ void detach(const std::string& how, const std::string& detail) noexcept {
   try {
     const std::lock_guard lock(attach_mutex);
     Session* current = session();
+    if (how == "exception" && current && state() == State::awake && a_call_failed(*current)) begin_recording(*current);
     set_state(State::off);
     // Also after a fault of ours has switched observation off: the trace still gets its end.
     if (!current || !current->recorder.started()) return;

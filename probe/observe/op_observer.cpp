@@ -245,6 +245,8 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   SiteState* parent = outer ? outer->site : engine_site;
   if (called_by_user || !parent) {
     frame.site = resolve_outer(session, thread, frame, key, inputs);
+  } else if (!outer) {
+    frame.site = resolve_between_nodes(session, thread, frame, *parent, key, inputs);
   } else {
     frame.site = resolve_inner(session, thread, frame, *parent, outer, key, inputs);
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string_view>
 
 #include <c10/core/GradMode.h>
 #include <c10/util/BFloat16.h>
@@ -17,6 +19,8 @@ namespace {
 
 // More tensors than a large model has; beyond it what was noted so far is forgotten.
 constexpr std::size_t most_noted = 16'384;
+// Fewer values than these may be equal by chance, or all zero.
+constexpr std::int64_t fewest_compared = 8;
 
 bool is_wide(trace::DType dtype) noexcept {
   return dtype == trace::DType::float32 || dtype == trace::DType::float64;
@@ -51,6 +55,17 @@ void compare(const c10::TensorImpl& before, const c10::TensorImpl& after, trace:
   if (single && !fp16) compare<float, c10::BFloat16>(from, to, count, trip);
   if (!single && fp16) compare<double, c10::Half>(from, to, count, trip);
   if (!single && !fp16) compare<double, c10::BFloat16>(from, to, count, trip);
+}
+
+/// A number for the bytes of a tensor; none when they cannot be read, or when so much has been read already that it is
+/// enough.
+std::optional<std::uint64_t> content_of(RoundTrips& trips, const c10::TensorImpl& half) {
+  if (trips.elements_left < half.numel() || half.numel() < fewest_compared || !readable(half) || !half.is_contiguous())
+    return std::nullopt;
+  trips.elements_left -= half.numel();
+  const auto* const bytes = static_cast<const char*>(address_of(half));
+  const auto count = static_cast<std::size_t>(half.numel()) * half.itemsize();
+  return std::hash<std::string_view>()(std::string_view(bytes, count));
 }
 
 /// Whether a tensor is one that lives on from step to step, or is being updated in place.
@@ -117,14 +132,30 @@ void went_down(Session& session, const ThreadState& thread, const Frame& frame, 
     compare(source, result, narrowed.trip);
   }
   note(trips.halves, to, narrowed);
+  if (life.parameter >= 0) {
+    if (const auto content = content_of(trips, result)) {
+      if (trips.by_content.size() >= most_noted) trips.by_content.clear();
+      trips.by_content.insert_or_assign(*content, narrowed);
+      trips.sizes.insert(result.numel());
+    }
+  }
   trips.any_halves.store(true, std::memory_order_relaxed);
 }
 
-void came_up(Session& session, const Frame& frame, const void* half, const c10::TensorImpl& tensor) {
+/// What is noted of a parameter's 16-bit values that stand in other memory now.
+const RoundTrips::Narrowed* noted_content(RoundTrips& trips, const c10::TensorImpl& half) {
+  if (!trips.sizes.contains(half.numel())) return nullptr;
+  const auto content = content_of(trips, half);
+  const auto found = content ? trips.by_content.find(*content) : trips.by_content.end();
+  return found != trips.by_content.end() ? &found->second : nullptr;
+}
+
+void came_up(Session& session, const Frame& frame, const c10::TensorImpl& half, const c10::TensorImpl& tensor) {
   const void* const result = address_of(tensor);
   RoundTrips& trips = session.round_trips;
   const std::lock_guard lock(trips.mutex);
-  const RoundTrips::Narrowed* const noted = noted_half(session, trips, half);
+  const RoundTrips::Narrowed* noted = noted_half(session, trips, address_of(half));
+  if (!noted) noted = noted_content(trips, half);
   if (!noted) return;
   RoundTrips::Narrowed narrowed = *noted;
   narrowed.trip.up = frame.site->id;
@@ -198,7 +229,7 @@ void cast_ended(Session& session, const ThreadState& thread, const Frame& frame,
   if (is_wide(before) && trace::is_half(after)) {
     went_down(session, thread, frame, *source, result);
   } else if (halves && trace::is_half(before) && is_wide(after)) {
-    came_up(session, frame, from, result);
+    came_up(session, frame, *source, result);
   } else if (halves && trace::is_half(before) && before == after) {
     moved(session, from, to);
   } else if (is_wide(before) && is_wide(after) && frame.op->mutates_first &&

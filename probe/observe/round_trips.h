@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <ATen/core/ivalue.h>
 #include <c10/core/StorageImpl.h>
@@ -40,6 +41,9 @@ class RoundTrips {
   std::mutex mutex;
   std::unordered_map<const void*, Narrowed> halves;    ///< by address of the 16-bit values
   std::unordered_map<const void*, Narrowed> returned;  ///< by address of a new tensor that they were cast back to
+  /// By the 16-bit values: those that went through a file or another process come back in other memory.
+  std::unordered_map<std::uint64_t, Narrowed> by_content;
+  std::unordered_set<std::int64_t> sizes;              ///< numbers of elements of what stands there
   std::int64_t elements_left = std::int64_t{1} << 24;  ///< that may still be compared: a bound on the time it costs
   std::int64_t trips_left = 512;                       ///< that may still be recorded
   std::atomic<bool> any_halves{false};                 ///< to be asked without the lock

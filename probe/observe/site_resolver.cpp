@@ -257,6 +257,19 @@ SiteState* resolve_inner(Session& session, ThreadState& thread, const Frame& fra
   return site;
 }
 
+SiteState* resolve_between_nodes(Session& session, ThreadState& thread, const Frame& frame, SiteState& latest_node,
+                                 std::uint64_t key, c10::ArrayRef<const c10::IValue> inputs) {
+  bool created = false;
+  const auto full_key = combine(combine(key, static_cast<std::uint64_t>(latest_node.id)), 0x1b);
+  SiteState* const site = find_or_create(session, thread, frame, &latest_node, full_key, key, inputs, created);
+  if (!created || !python_connected()) return site;
+  // The innermost lines of what the engine does by itself are those of the call of backward().
+  if (PythonPlace where = python_place(); where.api != "backward" && where.api != "autograd.grad") {
+    place(session, *site, std::move(where));
+  }
+  return site;
+}
+
 void confirm_sites(Session& session, ThreadState& thread, c10::ArrayRef<c10::IValue> outputs) {
   std::size_t index = thread.depth;
   while (index > 0 && thread.frames[index - 1].site_from == SiteFrom::parent)

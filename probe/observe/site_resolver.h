@@ -20,6 +20,12 @@ void confirm_sites(Session& session, ThreadState& thread, c10::ArrayRef<c10::IVa
 [[nodiscard]] SiteState* resolve_inner(Session& session, ThreadState& thread, const Frame& frame, SiteState& parent,
                                        Frame* outer, std::uint64_t key, c10::ArrayRef<const c10::IValue> inputs);
 
+/// Site of an op that runs in a backward pass after `latest_node` and in no node: the engine's own, or a hook's, which
+/// has a line of the program.
+[[nodiscard]] SiteState* resolve_between_nodes(Session& session, ThreadState& thread, const Frame& frame,
+                                               SiteState& latest_node, std::uint64_t key,
+                                               c10::ArrayRef<const c10::IValue> inputs);
+
 /// Site of an autograd node, which is a child of the op that made it.
 [[nodiscard]] SiteState* resolve_node(Session& session, ThreadState& thread, const Frame& frame,
                                       std::int64_t forward_site);

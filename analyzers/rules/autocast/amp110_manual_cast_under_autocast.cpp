@@ -48,6 +48,13 @@ const Site* caster(const TraceView& view, const Site& cast) {
   return nullptr;
 }
 
+/// Whether a cast takes its type from another tensor: weight.to(x.dtype), x.type_as(weight). It gives whatever autocast
+/// has made of that one, and nothing where autocast is off.
+bool follows_tensor(const Site& cast) {
+  return cast.api_arguments.contains("dtype_of_tensor") || cast.overload == "other" ||
+         base_name(cast.name) == "type_as";
+}
+
 bool is_module_cast(const Site& site) {
   return site.api == "Module.half" || site.api == "Module.bfloat16" || site.api == "Module.to";
 }
@@ -65,7 +72,7 @@ void judge_values(const RuleContext& context, std::vector<Finding>& findings) {
   std::int64_t places = 0;
   for (const Site& site : view.trace().sites) {
     if (site.phase != trace::Phase::forward || site.in_recompute || is_module_cast(site)) continue;
-    if (!narrows_by_hand(view, site)) continue;
+    if (!narrows_by_hand(view, site) || follows_tensor(site)) continue;
     if (!is_weight(view, *cast_source(site)) && !from_data(view, site)) continue;
     const Site* const user = caster(view, site);
     if (user == nullptr) continue;

@@ -99,7 +99,7 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
 
 constexpr std::array needs = {Stream::sentinel, Stream::numerics};
 // Scaled gradients that went into the weights, and gradients that are summed for ever, blow them up.
-constexpr std::array<std::string_view, 4> symptom_of = {"AMP208", "AMP205", "AMP219", "AMP221"};
+constexpr std::array<std::string_view, 6> symptom_of = {"AMP204", "AMP205", "AMP208", "AMP214", "AMP219", "AMP221"};
 
 }  // namespace
 

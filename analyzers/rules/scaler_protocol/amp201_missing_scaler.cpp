@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -20,10 +21,19 @@ bool multiplies(const trace::Site* site) {
   return base == "mul" || base == "div" || base == "foreach_mul" || base == "foreach_div";
 }
 
+/// Whether a forward pass computes in fp16 under autocast. One that only a backward pass runs again in fp16 has another
+/// fault (AMP105).
+bool forward_in_fp16(const TraceView& view) {
+  if (!view.autocast_used(trace::DType::float16)) return false;
+  return std::any_of(view.trace().sites.begin(), view.trace().sites.end(), [&](const trace::Site& site) {
+    return site.kind == trace::SiteKind::op && !site.in_recompute && site.phase != trace::Phase::backward &&
+           site.compute_dtype == trace::DType::float16 && op_kind(site.name) == OpKind::matmul;
+  });
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
-  if (!view.autocast_used(trace::DType::float16) || view.scaled() || view.any_event(trace::EventKind::scale_loss))
-    return;
+  if (!forward_in_fp16(view) || view.scaled() || view.any_event(trace::EventKind::scale_loss)) return;
   StepSpan steps;
   std::int64_t loss_site = trace::none;
   bool trains = false;

@@ -31,6 +31,7 @@ Clip clip_kind(const trace::Site& site, const GradientState& gradients, bool by_
   // By hand: a norm is taken, as such or from squares and sums, then all gradients are multiplied by what follows.
   const bool multiplies = base == "mul" || base == "foreach_mul" || base == "div" || base == "foreach_div";
   const bool measured = gradients.norm_read || by_own_measure;
+  if (base == "copy" && by_own_measure) return Clip::norm;
   return multiplies && measured && !gradients.scale_read ? Clip::norm : Clip::none;
 }
 
@@ -51,6 +52,7 @@ struct Case {
   std::int64_t site = trace::none;
   Clip kind = Clip::none;
   std::set<std::int64_t> norm_sites;  ///< that measured the gradients
+  bool in_backward = false;           ///< in a hook, while the backward pass runs
 };
 
 struct SeenNorm {
@@ -99,45 +101,137 @@ bool multiplies_by_measure(const TraceView& view, const trace::Site& site, const
   return false;
 }
 
-std::vector<Case> find_cases(const TraceView& view) {
-  std::vector<Case> cases;
-  std::set<std::int64_t> norm_sites;        // of the running step
-  std::set<std::int64_t> read_sites;        // of all steps: a site tells who made its inputs of its first call alone
-  std::map<std::int64_t, bool> by_measure;  // by site that writes
-  walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
-    const trace::Site* const site = view.site(event.site);
-    if (event.kind == EventKind::backward) norm_sites.clear();
-    if (event.kind == EventKind::gradient_read && site != nullptr && is_norm(site->name)) norm_sites.insert(site->id);
-    if (event.kind == EventKind::gradient_read && site != nullptr && takes_size(*site)) read_sites.insert(site->id);
-    if (event.kind != EventKind::gradient_write || site == nullptr || (event.flags & event_flag::scaled) == 0) return;
-    auto known_measure = by_measure.find(site->id);
-    if (known_measure == by_measure.end()) {
-      known_measure = by_measure.emplace(site->id, multiplies_by_measure(view, *site, read_sites)).first;
-    }
-    const bool by_own_measure = known_measure->second;
-    const auto optimizers = concerned(event, before);
-    const auto open = std::find_if(optimizers.begin(), optimizers.end(), [&](std::int64_t optimizer) {
-      const GradientState& gradients = before.of(optimizer);
-      return !gradients.unscaled && clip_kind(*site, gradients, by_own_measure) != Clip::none;
+/// Follows what a program does with gradients between the backward pass and the scaler.
+class Collector {
+ public:
+  explicit Collector(const TraceView& view) : view_(view) {}
+
+  std::vector<Case> collect() {
+    walk_protocol(view_, [this](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
+      follow(span, event, before);
     });
-    if (open == optimizers.end()) return;
-    const double scale = view.scale_at(span.first).value_or(0);
-    if (scale == 1) return;
-    const Clip kind = clip_kind(*site, before.of(*open), by_own_measure);
+    return std::move(cases_);
+  }
+
+ private:
+  void follow(const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
+    const trace::Site* const site = view_.site(event.site);
+    if (event.kind == EventKind::backward) {
+      norm_sites_.clear();
+      if ((event.flags & event_flag::gradients_only) == 0) results_.clear();
+    }
+    if (event.kind == EventKind::unscale && (event.flags & event_flag::replaced) != 0) take_results(span, event.object);
+    if (site == nullptr) return;
+    if (event.kind == EventKind::gradient_read) {
+      if (is_norm(site->name)) {
+        norm_sites_.insert(site->id);
+        norms_.insert(site->id);
+      }
+      if (takes_size(*site)) reads_.insert(site->id);
+      note_result(*site, event, before);
+    }
+    if (event.kind == EventKind::gradient_write) {
+      for (const std::int64_t optimizer : concerned(event, before)) {
+        if (clips(*site, event, before.of(optimizer), span) == Clip::none) continue;
+        note(span, *site, before.of(optimizer));
+        break;
+      }
+    }
+  }
+
+  /// What an operator that changes gradients, or makes new ones of them, does to them while they are scaled.
+  Clip clips(const trace::Site& site, const trace::ProtocolEvent& event, const GradientState& gradients,
+             const StepSpan& span) {
+    // What the program has divided by the scale itself has its true size, whoever divides it again (AMP205).
+    if ((event.flags & event_flag::scaled) == 0 || gradients.unscaled || gradients.divided) return Clip::none;
+    if (event.kind == EventKind::gradient_read && (event.flags & event_flag::by_inverse_scale) != 0) return Clip::none;
+    const Clip kind = clip_kind(site, gradients, by_own_measure(site));
+    const double scale = view_.scale_at(span.first).value_or(0);
+    if (kind == Clip::none || scale == 1) return Clip::none;
     // max_norm * scaler.get_scale() is right: the limit then is of the size that scaled gradients have.
-    const std::optional<double> limit = limit_of(*site, kind);
-    if (before.of(*open).scale_read && (!limit || scale <= 0 || *limit / scale >= 0.01)) return;
-    auto known = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.site == site->id; });
-    if (known == cases.end()) known = cases.insert(cases.end(), Case{{}, site->id, kind, {}});
+    const std::optional<double> limit = limit_of(site, kind);
+    return gradients.scale_read && (!limit || scale <= 0 || *limit / scale >= 0.01) ? Clip::none : kind;
+  }
+
+  bool by_own_measure(const trace::Site& site) {
+    const auto known = by_measure_.find(site.id);
+    if (known != by_measure_.end()) return known->second;
+    // A copy may hold anything that was made of gradients: only their norm tells a clip.
+    const std::set<std::int64_t>& reads = base_name(site.name) == "copy" ? norms_ : reads_;
+    return by_measure_.emplace(site.id, multiplies_by_measure(view_, site, reads)).first->second;
+  }
+
+  /// An operator has made a new tensor of gradients, which the program may put in their place: p.grad = p.grad * c.
+  void note_result(const trace::Site& site, const trace::ProtocolEvent& event, const ProtocolState& before) {
+    const std::string_view base = base_name(site.name);
+    if (base != "mul" && base != "div" && base != "clamp") return;
+    for (const std::int64_t optimizer : concerned(event, before))
+      results_[optimizer].push_back({&site, event, before.of(optimizer)});
+  }
+
+  /// The scaler has met gradients that no backward pass made as they are.
+  void take_results(const StepSpan& span, std::int64_t optimizer) {
+    for (const Result& result : results_[optimizer]) {
+      if (clips(*result.site, result.event, result.gradients, span) != Clip::none)
+        note(span, *result.site, result.gradients);
+    }
+  }
+
+  void note(const StepSpan& span, const trace::Site& site, const GradientState& gradients) {
+    auto known = std::find_if(cases_.begin(), cases_.end(), [&](const Case& c) { return c.site == site.id; });
+    if (known == cases_.end()) {
+      const Clip kind = clip_kind(site, gradients, by_own_measure(site));
+      known = cases_.insert(cases_.end(), Case{{}, site.id, kind, {}, false});
+    }
     extend(known->steps, span);
-    known->norm_sites.insert(norm_sites.begin(), norm_sites.end());
-  });
-  return cases;
+    known->norm_sites.insert(norm_sites_.begin(), norm_sites_.end());
+  }
+
+  struct Result {
+    const trace::Site* site = nullptr;
+    trace::ProtocolEvent event;
+    GradientState gradients;
+  };
+
+  const TraceView& view_;
+  std::vector<Case> cases_;
+  std::set<std::int64_t> norm_sites_;  ///< of the running step
+  // Of all steps: a site tells who made its inputs of its first call alone.
+  std::set<std::int64_t> reads_;
+  std::set<std::int64_t> norms_;
+  std::map<std::int64_t, bool> by_measure_;              ///< by site
+  std::map<std::int64_t, std::vector<Result>> results_;  ///< by optimizer, since the last backward pass
+};
+
+/// Clamps in hooks of tensors, or in the program's own derivatives. No gradient has been unscaled there.
+void find_in_backward(const TraceView& view, std::vector<Case>& cases) {
+  if (!view.scaled()) return;
+  for (const trace::Site& site : view.trace().sites) {
+    if (site.kind != trace::SiteKind::op || site.phase != trace::Phase::backward || site.in_recompute) continue;
+    // The derivative of an operator has no line of its own.
+    if (!base_name(site.name).starts_with("clamp") || !site.source.known()) continue;
+    const trace::Site* const node = view.parent(site);
+    if (node == nullptr || node->kind != trace::SiteKind::backward_node) continue;
+    const std::optional<double> limit = limit_of(site, Clip::value);
+    constexpr double end_of_fp16 = 65504;  // whoever clamps to that guards against infinities
+    if (!limit || *limit <= 0 || *limit >= end_of_fp16) continue;
+    const trace::SiteTotals& totals = view.totals(site.id);
+    if (totals.checked_calls > 0 && totals.absmax < 0.999 * *limit) continue;  // it has changed nothing
+    const std::int64_t first = std::max<std::int64_t>(totals.first_step, 0);
+    const double scale = view.scale_at(first).value_or(1);
+    if (scale == 1 || (view.any_event(EventKind::scale_read) && *limit / scale >= 0.01)) continue;
+    const std::int64_t last = std::max(totals.last_step, first);
+    cases.push_back({{first, last, std::max<std::int64_t>(totals.steps, 1)}, site.id, Clip::value, {}, true});
+  }
 }
 
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
-  for (Case& found : find_cases(view)) {
+  std::vector<Case> cases = Collector(view).collect();
+  find_in_backward(view, cases);
+  std::set<std::string> told;  // one hook runs for many gradients
+  for (Case& found : cases) {
+    if (found.in_backward && !told.insert(view.place(view.site(found.site)->source)).second) continue;
     const trace::Site& site = *view.site(found.site);
     for (const trace::Site& each : view.trace().sites) {
       if (!site.api.empty() && each.api == site.api && is_norm(each.name)) found.norm_sites.insert(each.id);
@@ -153,8 +247,13 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     finding.culprit = context.culprit(found.site);
     finding.culprit.op = site.api.empty() ? site.name : site.api;
     finding.culprit.phase = trace::Phase::optimizer;
+    if (found.in_backward) {  // the line of the hook, not of what it differentiates
+      finding.culprit.source = site.source;
+      finding.culprit.phase = trace::Phase::backward;
+    }
     finding.message =
-        "Gradients were changed between the backward pass and unscale_: they are still multiplied by the loss scale";
+        fmt::format("Gradients were changed {}: they are still multiplied by the loss scale",
+                    found.in_backward ? "in the backward pass" : "between the backward pass and unscale_");
     if (scale_there) {
       finding.message += fmt::format(" of {}", scale(*scale_there));
       finding.evidence.emplace_back("scale", *scale_there);
@@ -180,7 +279,10 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       }
     }
     if (finding.proof.empty()) finding.proof = "gradients changed between backward and unscale_";
-    finding.fix = "scaler.unscale_(optimizer)   before the clip";
+    finding.fix = found.in_backward
+                      ? "clip after scaler.unscale_(optimizer), not in a hook; or let the hook multiply its "
+                        "limit by scaler.get_scale()"
+                      : "scaler.unscale_(optimizer)   before the clip";
     findings.push_back(std::move(finding));
   }
 }

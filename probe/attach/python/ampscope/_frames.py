@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from . import _session
+from ._program_text import takes_dtype_of_tensor
 
 Line = tuple[str, int, str]
 
@@ -140,7 +141,10 @@ def _is_library(filename: str) -> bool:
 
 
 def describe() -> tuple[Line, list[Line], bool, str, str, str, list[tuple[str, float]]]:
-    """The place of the code that called the operator: (line, outer lines, has module, path, class, api, arguments)."""
+    """The place of the code that called the operator: (line, outer lines, has module, path, class, api, arguments).
+
+    Of a call of the user's own, `dtype_of_tensor` among the arguments says that it was given another tensor's dtype.
+    """
     frame: FrameType | None = sys._getframe(1)
     source: Line = ("", 0, "")
     stack: list[Line] = []
@@ -177,6 +181,8 @@ def describe() -> tuple[Line, list[Line], bool, str, str, str, list[tuple[str, f
             line = (filename, frame.f_lineno or 0, code.co_name)
             if not source[0]:
                 source = line
+                if not api and takes_dtype_of_tensor(frame):
+                    arguments.append(("dtype_of_tensor", 1.0))
             elif tracing:
                 # What torch.jit.trace records belongs to its call; the module tells where inside.
                 source, stack, api, tracing = line, [], "jit.trace", False

@@ -1,7 +1,8 @@
-"""What a program does with a number that it got from a call, as far as its own code says."""
+"""What a program does with what it gives to a call or gets from one, as far as its own code says."""
 
 from __future__ import annotations
 
+import functools
 from types import CodeType, FrameType
 from typing import Any
 
@@ -15,16 +16,18 @@ _FACTOR_INSTRUCTIONS = (
 )
 # How many instructions after a name is loaded it may meet its operator: `scale * norm.item()` loads and calls between.
 _REACH = 6
+_BETWEEN = ("LOAD_", "CALL", "PRECALL", "PUSH_NULL", "CACHE", "EXTENDED_ARG")
+# How many functions a result is followed out of.
+_CALLERS = 2
 
 
-def is_used_as_factor(frame: FrameType) -> bool:
+def is_used_as_factor(frame: FrameType, depth: int = 0) -> bool:
     """Whether the result of the call that `frame` is at is multiplied or divided with, there or under its name.
 
-    The name is looked for in the same function, and one of an object's attributes in the other methods of its class.
+    The name is looked for in the same function, and one of an object's attributes or a constant key in the other
+    methods of its class. What the function returns is looked for in its caller.
     """
-    import dis  # torch has imported it
-
-    instructions = list(dis.get_instructions(frame.f_code))
+    instructions = _instructions(frame.f_code)
     # Python points at the call or at the cache entries behind it.
     at = sum(each.offset <= frame.f_lasti for each in instructions) - 1
     if at < 0:
@@ -33,40 +36,89 @@ def is_used_as_factor(frame: FrameType) -> bool:
         instruction = instructions[position]
         if _is_factor_operator(instruction):
             return True
+        if instruction.opname == "STORE_SUBSCR":
+            return _is_factor_anywhere(frame, instructions, _keys(instructions[position - 1]), whole_class=True)
         if instruction.opname.startswith("STORE_"):
-            return _name_is_factor(frame, instructions, instruction)
+            whole_class = instruction.opname == "STORE_ATTR"
+            return _is_factor_anywhere(frame, instructions, _names(instruction), whole_class)
+        if instruction.opname == "RETURN_VALUE":
+            caller = frame.f_back
+            return caller is not None and depth < _CALLERS and is_used_as_factor(caller, depth + 1)
         if not instruction.opname.startswith(("LOAD_", "UNARY_", "CACHE", "RESUME", "COPY", "PRECALL", "EXTENDED_ARG")):
             return False
     return False
 
 
-def _name_is_factor(frame: FrameType, instructions: list[Any], stored: Any) -> bool:
-    names = _names(stored)
+# What is no tensor and has a dtype as well: settings.
+_SETTINGS = ("self", "cls", "args", "cfg", "conf", "config", "hparams", "opt", "opts", "options", "settings")
+
+
+def takes_dtype_of_tensor(frame: FrameType) -> bool:
+    """Whether the call that `frame` is at is given the dtype of another tensor: `weight.to(x.dtype)`.
+
+    That dtype may have been given a name in the same function. Only names are looked at: reading a local variable's
+    value would keep its tensor alive.
+    """
+    code = frame.f_code
+    if "dtype" not in code.co_names:
+        return False
+    instructions = _instructions(code)
+    at = sum(each.offset <= frame.f_lasti for each in instructions) - 1
+    # Behind the dtype may stand options: copy=True.
+    passed = ("CALL", "PRECALL", "KW_NAMES", "LOAD_CONST", "CACHE", "EXTENDED_ARG")
+    while at >= 0 and instructions[at].opname.startswith(passed):
+        at -= 1
+    if at < 0:
+        return False
+    given = instructions[at]
+    if _is_dtype_of_tensor(instructions, at):
+        return True
+    if not given.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")):
+        return False
+    name = _names(given)[-1]
+    return any(
+        each.opname.startswith("STORE_") and name in _names(each) and _is_dtype_of_tensor(instructions, position - 1)
+        for position, each in enumerate(instructions)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _instructions(code: CodeType) -> list[Any]:
+    import dis  # torch has imported it
+
+    return list(dis.get_instructions(code))
+
+
+def _is_dtype_of_tensor(instructions: list[Any], at: int) -> bool:
+    if at < 1 or not (instructions[at].opname == "LOAD_ATTR" and instructions[at].argval == "dtype"):
+        return False
+    owner = instructions[at - 1]
+    return owner.opname.startswith("LOAD_") and _names(owner)[-1] not in _SETTINGS
+
+
+def _is_factor_anywhere(frame: FrameType, instructions: list[Any], names: tuple[str, ...], whole_class: bool) -> bool:
     if any(_is_factor_in(instructions, name) for name in names):
         return True
-    if stored.opname != "STORE_ATTR":
-        return False
-    import dis
-
     code = frame.f_code
-    owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    if not whole_class or not code.co_argcount:
+        return False
+    owner = frame.f_locals.get(code.co_varnames[0])
     for function in vars(type(owner)).values():
         other = getattr(function, "__code__", None)
         if isinstance(other, CodeType) and other is not code:
-            others = list(dis.get_instructions(other))
-            if any(_is_factor_in(others, name) for name in names):
+            if any(_is_factor_in(_instructions(other), name) for name in names):
                 return True
     return False
 
 
 def _is_factor_in(instructions: list[Any], name: str) -> bool:
     for position, instruction in enumerate(instructions):
-        if not instruction.opname.startswith("LOAD_") or name not in _names(instruction):
+        if not instruction.opname.startswith("LOAD_") or name not in _names(instruction) + _keys(instruction):
             continue
         for later in instructions[position + 1 : position + 1 + _REACH]:
             if _is_factor_operator(later):
                 return True
-            if not later.opname.startswith(("LOAD_", "CALL", "PRECALL", "PUSH_NULL", "CACHE", "EXTENDED_ARG")):
+            if not later.opname.startswith(_BETWEEN) and not _is_subscription(later):
                 break
     return False
 
@@ -77,7 +129,18 @@ def _is_factor_operator(instruction: Any) -> bool:
     return instruction.opname in _FACTOR_INSTRUCTIONS
 
 
+def _is_subscription(instruction: Any) -> bool:
+    return instruction.opname == "BINARY_SUBSCR" or instruction.argrepr == "[]"
+
+
+def _keys(instruction: Any) -> tuple[str, ...]:
+    """The constant that is loaded, as it is written: no name looks like that."""
+    return (repr(instruction.argval),) if instruction.opname == "LOAD_CONST" else ()
+
+
 def _names(instruction: Any) -> tuple[str, ...]:
     """Python 3.13 loads and stores two names in one instruction."""
+    if instruction.opname == "LOAD_CONST":
+        return ()
     value = instruction.argval
     return value if isinstance(value, tuple) else (str(value),)
