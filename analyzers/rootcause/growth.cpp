@@ -19,6 +19,23 @@ constexpr double large_value = 1000;  ///< that the activations reach at least
 constexpr double first_steps = 1;
 constexpr std::int64_t soon = 100;          ///< steps from the lowest point to the overflow
 constexpr double fast_bits_per_step = 0.1;  ///< twice as large every ten steps: slower growth is a drift
+constexpr double large_weight = 10;         ///< that weights do not reach while a model learns
+
+/// Whether weights have become many times what they were, and large: of that, data are no reason. Their values are seen
+/// where autocast casts them.
+bool weights_grew(const TraceView& view, std::int64_t step) {
+  const auto& sites = view.trace().sites;
+  return std::any_of(sites.begin(), sites.end(), [&](const trace::Site& site) {
+    if (op_kind(site.name) != OpKind::cast || site.phase != trace::Phase::forward) return false;
+    const bool of_weight = std::any_of(site.inputs.begin(), site.inputs.end(),
+                                       [](const trace::TensorType& input) { return input.parameter != trace::none; });
+    if (!of_weight) return false;
+    const std::vector<GrowthSample> samples = growth_samples(view, site.id, step);
+    return samples.size() >= 2 && samples.back().exponent - samples.front().exponent >= notable_bits &&
+           samples.back().exponent >= std::log2(large_weight) &&
+           step - static_cast<std::int64_t>(samples.front().step) <= soon;
+  });
+}
 
 }  // namespace
 
@@ -94,8 +111,9 @@ std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t 
   const Layer& least = *std::min_element(layers.begin(), layers.end(), by_bits);
   const Layer& most = *std::max_element(layers.begin(), layers.end(), by_bits);
   // The first steps at far too high a rate: weights that have grown multiply from layer to layer, larger data do not.
-  const bool at_once = layers.size() > 1 && most.jump_from <= first_steps && most.bits >= compounding * least.bits &&
-                       most.growth.last >= large_value && step - most.growth.first_step <= soon;
+  const bool at_once = layers.size() > 1 && most.jump_from <= first_steps && most.growth.last >= large_value &&
+                       step - most.growth.first_step <= soon &&
+                       (most.bits >= compounding * least.bits || weights_grew(view, step));
   double highest = 0;
   for (const Layer& layer : layers) {
     if (!layer.steady && !at_once) continue;

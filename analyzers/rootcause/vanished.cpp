@@ -263,7 +263,9 @@ class Search {
       // Views have no numbers of their own.
       std::int64_t at = producer;
       for (int i = 0; numbers == nullptr && i < most_steps_back; ++i) {
-        const std::vector<std::int64_t> before = view_.producers(at);
+        std::vector<std::int64_t> before = view_.producers(at);
+        // Where a gather takes its elements from says nothing of their values.
+        std::erase_if(before, [&](std::int64_t id) { return !trace::is_floating(result_dtype(*view_.site(id))); });
         if (before.size() != 1 || op_kind(view_.site(at)->name) != OpKind::move) break;
         at = before.front();
         numbers = numbers_of(view_, at, event_.step);
@@ -293,8 +295,8 @@ class Search {
     const bool direct = visit.depth <= 1;
     static constexpr std::array<std::string_view, 6> positive = {"exp",  "softmax",  "sigmoid",
                                                                  "exp2", "softplus", "softmax_data"};
-    static constexpr std::array<std::string_view, 9> products = {
-        "mul", "square", "pow", "prod", "div", "divide", "true_divide", "multiply", "reciprocal"};
+    static constexpr std::array<std::string_view, 10> products = {
+        "mul", "square", "pow", "prod", "cumprod", "div", "divide", "true_divide", "multiply", "reciprocal"};
     static constexpr std::array<std::string_view, 6> draws = {"exponential", "uniform", "rand",
                                                               "rand_like",   "normal",  "randn"};
     if (op_kind(site.name) == OpKind::cast) {

@@ -436,6 +436,10 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
   }
   if (!frame.op->mutates) forget_scale_at(session, impl, address);
   session.producers.put(address, made);
+  // Written through a view into the middle of a tensor: whoever reads the whole of it meets what was written here.
+  if (frame.op->mutates_first && made.nonfinite && impl.storage_offset() != 0) {
+    if (const void* whole = impl.unsafe_storage().data(); whole) session.producers.put(whole, made);
+  }
 }
 
 void end_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {

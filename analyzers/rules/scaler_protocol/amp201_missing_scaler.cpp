@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -20,9 +21,20 @@ bool multiplies(const trace::Site* site) {
   return base == "mul" || base == "div" || base == "foreach_mul" || base == "foreach_div";
 }
 
+/// Validation alone may run under autocast: it has no gradients to lose. Autocast casts weights with gradients switched
+/// on even there, so it is the program's own call that counts.
+bool differentiates_fp16(const TraceView& view) {
+  const auto& sites = view.trace().sites;
+  return std::any_of(sites.begin(), sites.end(), [&](const trace::Site& site) {
+    return site.autocast && site.autocast_dtype == trace::DType::float16 && site.grad_enabled &&
+           view.outermost_op(site.id) == &site;
+  });
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
-  if (!view.autocast_used(trace::DType::float16) || view.scaled() || view.any_event(trace::EventKind::scale_loss))
+  if (!differentiates_fp16(view) || !view.autocast_used(trace::DType::float16) || view.scaled() ||
+      view.any_event(trace::EventKind::scale_loss))
     return;
   StepSpan steps;
   std::int64_t loss_site = trace::none;
