@@ -19,23 +19,6 @@ constexpr double large_value = 1000;  ///< that the activations reach at least
 constexpr double first_steps = 1;
 constexpr std::int64_t soon = 100;          ///< steps from the lowest point to the overflow
 constexpr double fast_bits_per_step = 0.1;  ///< twice as large every ten steps: slower growth is a drift
-constexpr double large_weight = 10;         ///< that weights do not reach while a model learns
-
-/// Whether weights have become many times what they were, and large: of that, data are no reason. Their values are seen
-/// where autocast casts them.
-bool weights_grew(const TraceView& view, std::int64_t step) {
-  const auto& sites = view.trace().sites;
-  return std::any_of(sites.begin(), sites.end(), [&](const trace::Site& site) {
-    if (op_kind(site.name) != OpKind::cast || site.phase != trace::Phase::forward) return false;
-    const bool of_weight = std::any_of(site.inputs.begin(), site.inputs.end(),
-                                       [](const trace::TensorType& input) { return input.parameter != trace::none; });
-    if (!of_weight) return false;
-    const std::vector<GrowthSample> samples = growth_samples(view, site.id, step);
-    return samples.size() >= 2 && samples.back().exponent - samples.front().exponent >= notable_bits &&
-           samples.back().exponent >= std::log2(large_weight) &&
-           step - static_cast<std::int64_t>(samples.front().step) <= soon;
-  });
-}
 
 }  // namespace
 
@@ -67,7 +50,10 @@ std::vector<GrowthSample> growth_samples(const TraceView& view, std::int64_t sit
   return samples;
 }
 
-std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t step) {
+namespace {
+
+/// Judged by the samples up to `until`.
+std::optional<Divergence> divergence_by(const TraceView& view, std::int64_t until, std::int64_t step) {
   struct Layer {
     Divergence growth;
     double bits = 0;
@@ -79,7 +65,7 @@ std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t 
   for (const trace::Site& site : view.trace().sites) {
     if (site.kind != trace::SiteKind::op || site.phase != trace::Phase::forward || !site.grad_enabled) continue;
     if (op_kind(site.name) != OpKind::matmul) continue;
-    std::vector<GrowthSample> samples = growth_samples(view, site.id, step);
+    std::vector<GrowthSample> samples = growth_samples(view, site.id, until);
     if (samples.size() < fewest_samples) continue;
     ++found.layers;
     // A run may be well for long and diverge at its end: what counts is the rise from its lowest point on.
@@ -111,9 +97,8 @@ std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t 
   const Layer& least = *std::min_element(layers.begin(), layers.end(), by_bits);
   const Layer& most = *std::max_element(layers.begin(), layers.end(), by_bits);
   // The first steps at far too high a rate: weights that have grown multiply from layer to layer, larger data do not.
-  const bool at_once = layers.size() > 1 && most.jump_from <= first_steps && most.growth.last >= large_value &&
-                       step - most.growth.first_step <= soon &&
-                       (most.bits >= compounding * least.bits || weights_grew(view, step));
+  const bool at_once = layers.size() > 1 && most.jump_from <= first_steps && most.bits >= compounding * least.bits &&
+                       most.growth.last >= large_value && step - most.growth.first_step <= soon;
   double highest = 0;
   for (const Layer& layer : layers) {
     if (!layer.steady && !at_once) continue;
@@ -128,6 +113,15 @@ std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t 
   }
   if (highest < most_bits || found.growing * 2 < found.layers) return std::nullopt;
   return found;
+}
+
+}  // namespace
+
+std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t step) {
+  if (const auto found = divergence_by(view, step, step)) return found;
+  // In the step itself only the layers before the overflow have values, so that it compares unlike things: a model that
+  // exploded some steps ago has only its first layers there.
+  return divergence_by(view, step - 1, step);
 }
 
 }  // namespace ampscope::analyzers

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analyzers/core/rounding.h"
+#include "analyzers/rootcause/scene.h"
 
 namespace ampscope::analyzers {
 
@@ -284,6 +285,16 @@ class Search {
     return result;
   }
 
+  /// Whether -inf was put into what `site` takes: then its zeros are meant. Such writes are not looked at.
+  bool masked_by_infinity(const Site& site) const {
+    const std::vector<std::int64_t> before = view_.producers(site.id);
+    return std::any_of(before.begin(), before.end(), [&](std::int64_t id) {
+      const Site& made = *view_.site(id);
+      return writes_constant(made.name) &&
+             std::any_of(made.scalars.begin(), made.scalars.end(), [](double value) { return !std::isfinite(value); });
+    });
+  }
+
   Loss judge_values(const Site& site, const Visit& visit, DType dtype) const {
     // What a sum or difference makes of a zero is no zero.
     if (!trace::is_half(dtype) || visit.summed) return {};
@@ -307,6 +318,7 @@ class Search {
       return loss;
     }
     if (among(base, positive)) {
+      if (masked_by_infinity(site)) return {};
       const Operands from = operands(site);
       if (from.nonfinite || view_.totals(site.id).nonfinite_calls != 0) return {};
       if (from.absmax > 80 && base != "sigmoid") loss.in_fp32 = from.absmax > 100;
@@ -381,6 +393,8 @@ std::vector<Unreached> unreached_losses(const RuleContext& context, Vanished wha
   for (const NonfiniteEvent* event : context.root_cause().unreached) {
     const Site* const op = context.view().site(event->site);
     if (op == nullptr || event->kind != trace::OriginKind::producer) continue;
+    // The program selects among the results, or limits them: it knows that they can be infinite.
+    if (discarded_by(context.view(), *op) != nullptr) continue;
     const Loss loss = find_loss(context.view(), *event, *op);
     if (loss.what != what || loss.claim < Claim::supported) continue;
     const bool known =

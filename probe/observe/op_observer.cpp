@@ -243,7 +243,11 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
 
   const std::uint64_t key = key_of(frame, inputs);
   SiteState* parent = outer ? outer->site : engine_site;
-  if (called_by_user || !parent) {
+  // The backward of a program's own function and the step of its own optimizer have lines of their own.
+  const bool own_code = outer && (outer->kind == FrameKind::backward_node || outer->kind == FrameKind::closed_range) &&
+                        parent && parent->is_python_function && python_connected();
+  const bool has_place = called_by_user || own_code;
+  if (has_place || !parent) {
     frame.site = resolve_outer(session, thread, frame, key, inputs);
   } else {
     frame.site = resolve_inner(session, thread, frame, *parent, key, inputs);

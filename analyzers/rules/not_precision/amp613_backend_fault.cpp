@@ -18,7 +18,8 @@ Claim claim(const RuleContext&, const Origin& origin) {
   const auto largest = inputs_finite(event) ? largest_product(origin) : std::nullopt;
   if (limit == 0 || !largest || *largest >= limit) return Claim::none;
   // Other libraries' operators are not computed again; that they do what their name says is all there is to go by.
-  if (!event.replay.done) return *largest < limit / 4 ? Claim::supported : Claim::none;
+  if (!event.replay.done)
+    return !origin.site->name.starts_with("aten::") && *largest < limit / 4 ? Claim::supported : Claim::none;
   return event.replay.finite && event.replay.absmax <= limit / 4 ? Claim::proven : Claim::none;
 }
 
