@@ -340,6 +340,28 @@ class Search {
       return loss;
     }
     if (base == "rsub" || base == "sub") return judge_complement(site, loss);
+    if (base == "log") return judge_logarithm(site, loss);
+    return {};
+  }
+
+  /// log(u) of uniform numbers that a cast has rounded to one: zero, where it was a small negative number.
+  Loss judge_logarithm(const Site& site, Loss loss) const {
+    for (const std::int64_t producer : view_.producers(site.id)) {
+      const Site& cast = *view_.site(producer);
+      if (op_kind(cast.name) != OpKind::cast || !trace::is_half(result_dtype(cast))) continue;
+      const Operands from = operands(cast);
+      const std::vector<std::int64_t> before = view_.producers(producer);
+      const bool uniform = std::any_of(before.begin(), before.end(), [&](std::int64_t id) {
+        static constexpr std::array<std::string_view, 3> names = {"rand", "rand_like", "uniform"};
+        return among(base_name(view_.site(id)->name), names);
+      });
+      if (!uniform && !(from.known && from.absmax < 1)) continue;
+      loss.site = &cast;
+      loss.at_one = true;
+      loss.claim = Claim::proven;
+      loss.because = "numbers below one are rounded to one by the cast, and their logarithm is zero";
+      return loss;
+    }
     return {};
   }
 

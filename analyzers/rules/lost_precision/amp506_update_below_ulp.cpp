@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t fewest_samples = 3;
 // Random numbers that are drawn in so many steps belong to the update; weights are initialised once.
 constexpr std::int64_t drawn_steps = 3;
-// Nobody trains for fewer steps than this: a run that was cut short shows what the whole one would lose.
-constexpr std::int64_t usual_steps = 1000;
+// Training takes this many steps: a run that was cut short shows what the whole one would lose.
+constexpr std::int64_t usual_steps = 10000;
 
 /// Learning rate of a step as far as it is known; empty without any record of it.
 std::optional<double> learning_rate(const TraceView& view, std::int64_t optimizer, std::int64_t step) {
