@@ -415,8 +415,9 @@ std::vector<Unreached> unreached_losses(const RuleContext& context, Vanished wha
   for (const NonfiniteEvent* event : context.root_cause().unreached) {
     const Site* const op = context.view().site(event->site);
     if (op == nullptr || event->kind != trace::OriginKind::producer) continue;
-    // The program selects among the results, or limits them: it knows that they can be infinite.
-    if (discarded_by(context.view(), *op) != nullptr) continue;
+    // Where a program selects among the results, or limits them, zeros are what it expects. A constant that is lost is
+    // not.
+    if (what == Vanished::value && discarded_by(context.view(), *op) != nullptr) continue;
     const Loss loss = find_loss(context.view(), *event, *op);
     if (loss.what != what || loss.claim < Claim::supported) continue;
     const bool known =
