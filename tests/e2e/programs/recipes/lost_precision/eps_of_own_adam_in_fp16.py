@@ -1,10 +1,12 @@
-"""Adam written by hand for fp16 weights: squares of small gradients are 0 in fp16, and so is the eps beside their root."""
+"""Adam written by hand for fp16 weights: squares of small gradients are 0 in fp16, and so is the eps beside their
+root."""
 
 # expect: AMP504 error source=update phase=optimizer
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
 
 class HalfAdam(torch.optim.Optimizer):
     def __init__(self, params):

@@ -1,10 +1,12 @@
-"""Graph convolution with symmetric normalisation: the degree of an isolated node to the power -1/2. The zeros of the adjacency matrix are no mask."""
+"""Graph convolution with symmetric normalisation: the degree of an isolated node to the power -1/2. The zeros of the
+adjacency matrix are no mask."""
 
 # expect: AMP606 error source=power precision_fault=false
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
 
 class GraphConvolution(nn.Module):
     def __init__(self):

@@ -1,9 +1,11 @@
-"""A norm with a derivative of one's own, which divides by the norm: 0 for a vector of zeros. The line is one of backward."""
+"""A norm with a derivative of one's own, which divides by the norm: 0 for a vector of zeros. The line is one of
+backward."""
 
 # expect: AMP602 error source=back precision_fault=false
 
 import torch
 from torch import nn
+
 
 class Norm(torch.autograd.Function):
     @staticmethod

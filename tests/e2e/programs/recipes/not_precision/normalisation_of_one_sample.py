@@ -1,9 +1,11 @@
-"""Batch normalisation written by hand takes the unbiased variance; the last batch has one sample, and the running variance keeps the NaN."""
+"""Batch normalisation written by hand takes the unbiased variance; the last batch has one sample, and the running
+variance keeps the NaN."""
 
 # expect: AMP605 error source=variance symptoms=AMP408 precision_fault=false
 
 import torch
 from torch import nn
+
 
 class Normalise(nn.Module):
     def __init__(self, width):

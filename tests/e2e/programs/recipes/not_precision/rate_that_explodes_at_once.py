@@ -1,4 +1,5 @@
-"""A rate with momentum at which the loss is a million in the third step; steps are skipped until one with a tiny scale gets through, and then weights do not fit fp16."""
+"""A rate with momentum at which the loss is a million in the third step; steps are skipped until one with a tiny
+scale gets through, and then weights do not fit fp16."""
 
 # expect: AMP609 error precision_fault=false symptoms=AMP302
 

@@ -1,10 +1,12 @@
-"""An optimizer of one's own divides by the root of a mean square without an eps: rows of the embedding that no batch uses turn NaN, and no loss ever shows it."""
+"""An optimizer of one's own divides by the root of a mean square without an eps: rows of the embedding that no batch
+uses turn NaN, and no loss ever shows it."""
 
 # expect: AMP606 error source=update phase=optimizer precision_fault=false
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
 
 class MeanSquare(torch.optim.Optimizer):
     def __init__(self, params):

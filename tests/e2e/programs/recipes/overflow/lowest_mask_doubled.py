@@ -1,4 +1,5 @@
-"""The extended mask of a library, the lowest fp16 number, is added twice: for padding and again with the causal mask."""
+"""The extended mask of a library, the lowest fp16 number, is added twice: for padding and again with the causal
+mask."""
 
 # expect: AMP406 error source=add precision_fault=true
 

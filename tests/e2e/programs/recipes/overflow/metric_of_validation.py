@@ -1,10 +1,12 @@
-"""Validation alone runs under fp16 autocast, and its dice score sums half a mask of 160,000 pixels: training is well."""
+"""Validation alone runs under fp16 autocast, and its dice score sums half a mask of 160,000 pixels: training is
+well."""
 
 # expect: AMP402 warning source=shared|total
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
 
 def dice(probability, mask):
     shared = (probability * mask).sum()  # <- shared

@@ -1,4 +1,5 @@
-"""Metrics over NaN labels, classes that never occur, infinities on the diagonal and -inf logits, all left out in time; and predictions of a whole split that are summed in fp32."""
+"""Metrics over NaN labels, classes that never occur, infinities on the diagonal and -inf logits, all left out in
+time; and predictions of a whole split that are summed in fp32."""
 
 # expect: quiet
 
