@@ -1,6 +1,7 @@
 #include "analyzers/core/engine.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <deque>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "analyzers/core/registry.h"
 #include "analyzers/core/rule_context.h"
 #include "analyzers/core/tables.h"
+#include "analyzers/rootcause/unreached.h"
 
 namespace ampscope::analyzers {
 
@@ -86,6 +88,12 @@ std::vector<const trace::Trace*> by_rank(const std::vector<trace::Trace>& traces
   return ordered;
 }
 
+/// Rules that say which operator or cast passed the end of fp16, or that the data are non-finite, and no more.
+bool holds_for_metrics(const Rule& rule) {
+  static constexpr std::array<std::string_view, 5> codes = {"AMP401", "AMP402", "AMP403", "AMP404", "AMP608"};
+  return std::find(codes.begin(), codes.end(), rule.code) != codes.end();
+}
+
 class Evaluation {
  public:
   Evaluation(const std::deque<ProcessAnalysis>& processes, const AnalysisOptions& options, Report& report)
@@ -101,6 +109,7 @@ class Evaluation {
     for (std::size_t process = 0; process < processes_.size(); ++process) {
       for (const Origin& origin : processes_[process].root_cause.origins)
         explain(process, origin);
+      explain_unreached(process);
     }
     return std::move(drafts_);
   }
@@ -139,18 +148,46 @@ class Evaluation {
     add(std::move(findings), all);
   }
 
-  void explain(std::size_t process, const Origin& origin) {
-    if (rules_.empty() || brought_by_exchange(context(*rules_.front(), process), origin)) return;
-    const Rule* best = nullptr;
+  struct Winner {
+    const Rule* rule = nullptr;
     Claim claim = Claim::none;
+  };
+
+  [[nodiscard]] Winner winner(std::size_t process, const Origin& origin) const {
+    Winner best;
     for (const Rule* rule : rules_) {
       if (rule->claim == nullptr || missing(*rule, processes_[process].view.trace())) continue;
       const Claim made = rule->claim(context(*rule, process), origin);
-      if (made > claim) {
-        claim = made;
-        best = rule;
-      }
+      if (made > best.claim) best = {rule, made};
     }
+    return best;
+  }
+
+  /// A metric that overflows fp16 does not disturb training, and is wrong all the same. Only what was proven, and what
+  /// is plainly too large: infinities of a mask or of an untaken branch are how such code is written.
+  void explain_unreached(std::size_t process) {
+    if (rules_.empty()) return;
+    std::vector<const Rule*> said;
+    for (const Origin& origin : unreached_origins(context(*rules_.front(), process))) {
+      const Winner best = winner(process, origin);
+      if (best.rule == nullptr || best.claim != Claim::proven || !holds_for_metrics(*best.rule)) continue;
+      if (std::find(said.begin(), said.end(), best.rule) != said.end()) continue;
+      said.push_back(best.rule);
+      const RuleContext rule_context = context(*best.rule, process);
+      Finding finding = rule_context.finding();
+      finding.severity = Severity::warning;
+      finding.culprit = rule_context.culprit(origin.site->id);
+      finding.steps = origin.steps;
+      finding.call = {processes_[process].view.run().pid, origin.event->order};
+      best.rule->explain(rule_context, origin, finding);
+      finding.message += " Neither the loss nor a gradient was seen to depend on it.";
+      drafts_.push_back({std::move(finding), {process}});
+    }
+  }
+
+  void explain(std::size_t process, const Origin& origin) {
+    if (rules_.empty() || brought_by_exchange(context(*rules_.front(), process), origin)) return;
+    const Rule* const best = winner(process, origin).rule;
     if (best == nullptr) return;
     const RuleContext rule_context = context(*best, process);
     Finding finding = rule_context.finding();

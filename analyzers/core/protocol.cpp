@@ -82,8 +82,8 @@ void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& sta
       break;
     case EventKind::gradient_read: {
       const trace::Site* const site = view.site(event.site);
-      const bool norm = site == nullptr || is_norm(site->name) || squares(site->name) ||
-                        site->api.find("norm") != std::string::npos;
+      const bool norm =
+          site == nullptr || is_norm(site->name) || squares(site->name) || site->api.find("norm") != std::string::npos;
       if (norm) for_objects(state, event.object, [](GradientState& gradients) { gradients.norm_read = true; });
       break;
     }

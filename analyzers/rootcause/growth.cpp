@@ -50,7 +50,10 @@ std::vector<GrowthSample> growth_samples(const TraceView& view, std::int64_t sit
   return samples;
 }
 
-std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t step) {
+namespace {
+
+/// Judged by the samples up to `until`.
+std::optional<Divergence> divergence_by(const TraceView& view, std::int64_t until, std::int64_t step) {
   struct Layer {
     Divergence growth;
     double bits = 0;
@@ -62,7 +65,7 @@ std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t 
   for (const trace::Site& site : view.trace().sites) {
     if (site.kind != trace::SiteKind::op || site.phase != trace::Phase::forward || !site.grad_enabled) continue;
     if (op_kind(site.name) != OpKind::matmul) continue;
-    std::vector<GrowthSample> samples = growth_samples(view, site.id, step);
+    std::vector<GrowthSample> samples = growth_samples(view, site.id, until);
     if (samples.size() < fewest_samples) continue;
     ++found.layers;
     // A run may be well for long and diverge at its end: what counts is the rise from its lowest point on.
@@ -110,6 +113,15 @@ std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t 
   }
   if (highest < most_bits || found.growing * 2 < found.layers) return std::nullopt;
   return found;
+}
+
+}  // namespace
+
+std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t step) {
+  if (const auto found = divergence_by(view, step, step)) return found;
+  // In the step itself only the layers before the overflow have values, so that it compares unlike things: a model that
+  // exploded some steps ago has only its first layers there.
+  return divergence_by(view, step - 1, step);
 }
 
 }  // namespace ampscope::analyzers

@@ -7,6 +7,7 @@
 #include "analyzers/core/exchange.h"
 #include "analyzers/rootcause/chain.h"
 #include "analyzers/rootcause/intent.h"
+#include "analyzers/rootcause/scene.h"
 
 namespace ampscope::analyzers {
 
@@ -100,6 +101,21 @@ std::vector<const NonfiniteEvent*> events_of(const TraceView& view, std::int64_t
   return events;
 }
 
+/// Leaves out operators that met, inside another one, what that one's own kernel had made unseen (mse_loss squares
+/// without an operator and hands the squares to sum): what comes from outside comes through the outer one, which knows.
+void leave_to_outer(const TraceView& view, std::vector<Candidate>& found) {
+  std::set<std::int64_t> sites;
+  for (const Candidate& candidate : found)
+    sites.insert(candidate.site->id);
+  std::erase_if(found, [&](const Candidate& candidate) {
+    if (candidate.event->kind != OriginKind::input) return false;
+    const Site* outer = view.parent(*candidate.site);
+    while (outer != nullptr && outer->kind == trace::SiteKind::op && !sites.contains(outer->id))
+      outer = view.parent(*outer);
+    return outer != nullptr && outer->kind == trace::SiteKind::op;
+  });
+}
+
 std::vector<Candidate> candidates(const TraceView& view, std::int64_t step) {
   const std::vector<const NonfiniteEvent*> events = events_of(view, step);
   const std::vector<Intent> intents = judge_intent(view, events);
@@ -110,6 +126,7 @@ std::vector<Candidate> candidates(const TraceView& view, std::int64_t step) {
     if (site != nullptr && intents[i] != Intent::intended && !nowhere.contains(site->id))
       result.push_back({events[i], site, intents[i], view.is_scaling_site(site->id)});
   }
+  leave_to_outer(view, result);
   return result;
 }
 
@@ -279,10 +296,33 @@ bool took_values_of(const TraceView& view, std::span<const Candidate> candidates
   return false;
 }
 
+Origin make_origin(const TraceView& view, const Candidate& candidate, std::int64_t step, std::size_t events);
+
+bool same_tensor(const trace::TensorType& a, const trace::TensorType& b) {
+  return a.producer == b.producer && a.dtype == b.dtype && a.shape == b.shape;
+}
+
+/// Whether `found` divides by what was computed from the zeros that `product` multiplies by: an adjacency matrix and
+/// its degrees. Those zeros were not put there to remove anything.
+bool divides_by_mask(Ancestry& ancestry, const Candidate& product, const Candidate& found) {
+  if (!divides_by_zero(make_origin(ancestry.view(), found, found.event->step, 0))) return false;
+  const std::vector<bool>& before = ancestry.of(found.site->id);
+  const auto& sites = ancestry.view().trace().sites;
+  return std::any_of(sites.begin(), sites.end(), [&](const Site& site) {
+    if (!before[static_cast<std::size_t>(site.id)]) return false;
+    return std::any_of(product.event->inputs.begin(), product.event->inputs.end(), [&](const auto& mask) {
+      return is_mask(mask) && std::any_of(site.inputs.begin(), site.inputs.end(), [&](const trace::TensorType& input) {
+               return same_tensor(input, mask.type);
+             });
+    });
+  });
+}
+
 /// The multiplication by a mask that was to remove what `found` made, and does not; null when there is none.
 const Candidate* failed_mask(Ancestry& ancestry, std::span<const Candidate> candidates, const Candidate& found) {
   for (const Candidate& candidate : candidates) {
     if (candidate.event->order < found.event->order || !multiplies_by_mask(ancestry.view(), candidate)) continue;
+    if (&candidate != &found && divides_by_mask(ancestry, candidate, found)) continue;
     if (&candidate == &found || ancestry.of(candidate.site->id)[static_cast<std::size_t>(found.site->id)] ||
         took_values_of(ancestry.view(), candidates, candidate, found)) {
       return &candidate;
@@ -388,12 +428,38 @@ Origin make_masked_origin(const TraceView& view, const Candidate& mask, const Ca
   return origin;
 }
 
+/// A call that wrote non-finite values over a weight that was finite; null when the step has none. Rows of a weight
+/// that no batch uses never show it in a loss.
+const Candidate* spoils_weight(std::span<const Candidate> candidates) {
+  for (const Candidate& candidate : candidates) {
+    const auto& inputs = candidate.event->inputs;
+    const bool writes = std::any_of(inputs.begin(), inputs.end(), [](const trace::WitnessTensor& input) {
+      return !input.looked_at && input.type.parameter != trace::none;  // Its memory holds the result now.
+    });
+    if (writes && candidate.site->phase == Phase::optimizer) return &candidate;
+  }
+  return nullptr;
+}
+
+/// Where the values came from that `write` puts into a weight, although loss and gradients of the step were finite.
+std::optional<Origin> origin_of_write(const TraceView& view, std::span<const Candidate> candidates, std::int64_t step) {
+  const Candidate* const write = spoils_weight(candidates);
+  if (write == nullptr) return std::nullopt;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.site->phase != Phase::optimizer || !candidate.begins()) continue;
+    if (&candidate == write || took_values_of(view, candidates, *write, candidate))
+      return make_origin(view, candidate, step, candidates.size());
+  }
+  return std::nullopt;
+}
+
 /// The origin of what went wrong in `step`, if anything did that the scaler does not handle by design.
 std::optional<Origin> origin_in(Ancestry& ancestry, std::span<const SkipAnalysis> scalers, std::int64_t step) {
   const TraceView& view = ancestry.view();
   const StepOutcome outcome = view.outcome(step);
   const std::vector<Candidate> all = candidates(view, step);
   if (all.empty()) return std::nullopt;
+  if (!outcome.bad()) return origin_of_write(view, all, step);
   if (outcome.loss_nonfinite) {
     const Candidate* const found = first_before_loss(ancestry, all, step);
     if (found == nullptr) return std::nullopt;
@@ -463,8 +529,22 @@ RootCause find_root_cause(const TraceView& view, std::span<const SkipAnalysis> s
   RootCause result;
   Ancestry ancestry(view);
   bool poisoned = false;
-  for (const auto& [step, outcome] : view.outcomes()) {
-    if (!outcome.bad()) continue;
+  std::set<std::int64_t> steps;
+  for (const auto& [step, outcome] : view.outcomes())
+    steps.insert(step);
+  for (const NonfiniteEvent& event : view.trace().nonfinite_events)
+    steps.insert(event.step);
+  for (const std::int64_t step : steps) {
+    const StepOutcome outcome = view.outcome(step);
+    if (!outcome.bad()) {
+      // What becomes of the weights only shows in their own values here, and only once: they are non-finite then.
+      if (std::optional<Origin> found = result.origins.empty() ? origin_in(ancestry, scalers, step) : std::nullopt) {
+        found->chain = build_chain(view, *found, step);
+        result.origins.push_back(std::move(*found));
+        poisoned = true;
+      }
+      continue;
+    }
     const bool harmless = !outcome.loss_nonfinite && outcome.skipped && by_design(scalers, step);
     if (!result.origins.empty() && (poisoned || view.nonfinite_events(step).empty())) {
       // Of a site that was bad before only the first call is kept, so a later bad step without events is more of the

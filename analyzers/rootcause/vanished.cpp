@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analyzers/core/rounding.h"
+#include "analyzers/rootcause/scene.h"
 
 namespace ampscope::analyzers {
 
@@ -263,7 +264,9 @@ class Search {
       // Views have no numbers of their own.
       std::int64_t at = producer;
       for (int i = 0; numbers == nullptr && i < most_steps_back; ++i) {
-        const std::vector<std::int64_t> before = view_.producers(at);
+        std::vector<std::int64_t> before = view_.producers(at);
+        // Where a gather takes its elements from says nothing of their values.
+        std::erase_if(before, [&](std::int64_t id) { return !trace::is_floating(result_dtype(*view_.site(id))); });
         if (before.size() != 1 || op_kind(view_.site(at)->name) != OpKind::move) break;
         at = before.front();
         numbers = numbers_of(view_, at, event_.step);
@@ -282,6 +285,16 @@ class Search {
     return result;
   }
 
+  /// Whether -inf was put into what `site` takes: then its zeros are meant. Such writes are not looked at.
+  bool masked_by_infinity(const Site& site) const {
+    const std::vector<std::int64_t> before = view_.producers(site.id);
+    return std::any_of(before.begin(), before.end(), [&](std::int64_t id) {
+      const Site& made = *view_.site(id);
+      return writes_constant(made.name) &&
+             std::any_of(made.scalars.begin(), made.scalars.end(), [](double value) { return !std::isfinite(value); });
+    });
+  }
+
   Loss judge_values(const Site& site, const Visit& visit, DType dtype) const {
     // What a sum or difference makes of a zero is no zero.
     if (!trace::is_half(dtype) || visit.summed) return {};
@@ -293,8 +306,8 @@ class Search {
     const bool direct = visit.depth <= 1;
     static constexpr std::array<std::string_view, 6> positive = {"exp",  "softmax",  "sigmoid",
                                                                  "exp2", "softplus", "softmax_data"};
-    static constexpr std::array<std::string_view, 9> products = {
-        "mul", "square", "pow", "prod", "div", "divide", "true_divide", "multiply", "reciprocal"};
+    static constexpr std::array<std::string_view, 10> products = {
+        "mul", "square", "pow", "prod", "cumprod", "div", "divide", "true_divide", "multiply", "reciprocal"};
     static constexpr std::array<std::string_view, 6> draws = {"exponential", "uniform", "rand",
                                                               "rand_like",   "normal",  "randn"};
     if (op_kind(site.name) == OpKind::cast) {
@@ -305,6 +318,7 @@ class Search {
       return loss;
     }
     if (among(base, positive)) {
+      if (masked_by_infinity(site)) return {};
       const Operands from = operands(site);
       if (from.nonfinite || view_.totals(site.id).nonfinite_calls != 0) return {};
       if (from.absmax > 80 && base != "sigmoid") loss.in_fp32 = from.absmax > 100;
@@ -326,6 +340,28 @@ class Search {
       return loss;
     }
     if (base == "rsub" || base == "sub") return judge_complement(site, loss);
+    if (base == "log") return judge_logarithm(site, loss);
+    return {};
+  }
+
+  /// log(u) of uniform numbers that a cast has rounded to one: zero, where it was a small negative number.
+  Loss judge_logarithm(const Site& site, Loss loss) const {
+    for (const std::int64_t producer : view_.producers(site.id)) {
+      const Site& cast = *view_.site(producer);
+      if (op_kind(cast.name) != OpKind::cast || !trace::is_half(result_dtype(cast))) continue;
+      const Operands from = operands(cast);
+      const std::vector<std::int64_t> before = view_.producers(producer);
+      const bool uniform = std::any_of(before.begin(), before.end(), [&](std::int64_t id) {
+        static constexpr std::array<std::string_view, 3> names = {"rand", "rand_like", "uniform"};
+        return among(base_name(view_.site(id)->name), names);
+      });
+      if (!uniform && !(from.known && from.absmax < 1)) continue;
+      loss.site = &cast;
+      loss.at_one = true;
+      loss.claim = Claim::proven;
+      loss.because = "numbers below one are rounded to one by the cast, and their logarithm is zero";
+      return loss;
+    }
     return {};
   }
 
@@ -379,6 +415,9 @@ std::vector<Unreached> unreached_losses(const RuleContext& context, Vanished wha
   for (const NonfiniteEvent* event : context.root_cause().unreached) {
     const Site* const op = context.view().site(event->site);
     if (op == nullptr || event->kind != trace::OriginKind::producer) continue;
+    // Where a program selects among the results, or limits them, zeros are what it expects. A constant that is lost is
+    // not.
+    if (what == Vanished::value && discarded_by(context.view(), *op) != nullptr) continue;
     const Loss loss = find_loss(context.view(), *event, *op);
     if (loss.what != what || loss.claim < Claim::supported) continue;
     const bool known =

@@ -27,6 +27,7 @@ struct Loss {
   bool absorbed = false;      ///< one: the constant itself is not near one, it was added to something that is
   bool in_fp32 = false;       ///< the same is lost in fp32
   Claim claim = Claim::none;  ///< how sure it is
+  bool at_one = false;        ///< value: it was near one, not near zero
   const char* because = "";   ///< value: what shows it, as the end of a sentence
 };
 

@@ -158,28 +158,6 @@ Frame* enclosing(ThreadState& thread) noexcept {
   return nullptr;
 }
 
-/// Tensors that stand for others: a compiler's, without values, or wrappers around real ones.
-enum class Stand : std::uint8_t { real, fake, wrapper };
-
-Stand stand_of(Inputs inputs) {
-  Stand stand = Stand::real;
-  for (const c10::IValue& value : inputs) {
-    const at::Tensor* tensor = first_tensor(value);
-    if (!tensor) continue;
-    const c10::TensorImpl& impl = *tensor->unsafeGetTensorImpl();
-    if (impl.is_meta() || impl.has_symbolic_sizes_strides() ||
-        (impl.has_storage() && impl.unsafe_storage().device_type() == c10::DeviceType::Meta)) {
-      return Stand::fake;
-    }
-    static constexpr c10::DispatchKeySet wrappers(
-        {c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize});
-    if (impl.is_python_dispatch() || impl.key_set().has_any(wrappers)) {
-      stand = Stand::wrapper;
-    }
-  }
-  return stand;
-}
-
 void start_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
   const Inputs inputs = function.inputs();
   if (frame.op->meaning == Meaning::evaluate_function) {
@@ -243,7 +221,11 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
 
   const std::uint64_t key = key_of(frame, inputs);
   SiteState* parent = outer ? outer->site : engine_site;
-  if (called_by_user || !parent) {
+  // The backward of a program's own function and the step of its own optimizer have lines of their own.
+  const bool own_code = outer && (outer->kind == FrameKind::backward_node || outer->kind == FrameKind::closed_range) &&
+                        parent && parent->is_python_function && python_connected();
+  const bool has_place = called_by_user || own_code;
+  if (has_place || !parent) {
     frame.site = resolve_outer(session, thread, frame, key, inputs);
   } else if (!outer) {
     frame.site = resolve_between_nodes(session, thread, frame, *parent, key, inputs);
@@ -438,6 +420,10 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
   }
   if (!frame.op->mutates) forget_scale_at(session, impl, address);
   session.producers.put(address, made);
+  // Written through a view into the middle of a tensor: whoever reads the whole of it meets what was written here.
+  if (frame.op->mutates_first && made.nonfinite && impl.storage_offset() != 0) {
+    if (const void* whole = impl.unsafe_storage().data(); whole) session.producers.put(whole, made);
+  }
 }
 
 void end_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {

@@ -1,6 +1,9 @@
 #include "probe/observe/site_resolver.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
 
 #include <ATen/TracerMode.h>
 #include <ATen/autocast_mode.h>
@@ -197,6 +200,29 @@ void note_parameter_used(SiteState& site, c10::ArrayRef<const c10::IValue> input
   }
 }
 
+/// Whether the lines that led here are those of a function's own backward. Where a library brought the function, the
+/// only line is the one that called backward() on the loss, which says nothing.
+bool in_backward_of_program(const trace::Site& site) {
+  const auto is_backward = [](const trace::SourceLine& line) {
+    return line.function == "backward" || line.function.ends_with(".backward");
+  };
+  return is_backward(site.source) || std::any_of(site.stack.begin(), site.stack.end(), is_backward);
+}
+
+/// Whether a range ("Optimizer.step#Lion.step") is the step of an optimizer that torch does not bring: its update is
+/// the program's own code.
+bool is_programs_optimizer(std::string_view range) noexcept {
+  constexpr std::string_view prefix = "Optimizer.step#";
+  constexpr std::string_view suffix = ".step";
+  if (!range.starts_with(prefix) || !range.ends_with(suffix)) return false;
+  range.remove_prefix(prefix.size());
+  range.remove_suffix(suffix.size());
+  static constexpr std::array<std::string_view, 15> known = {"ASGD",  "Adadelta", "Adafactor", "Adagrad", "Adam",
+                                                             "AdamW", "Adamax",   "LBFGS",     "Muon",    "NAdam",
+                                                             "RAdam", "RMSprop",  "Rprop",     "SGD",     "SparseAdam"};
+  return std::find(known.begin(), known.end(), range) == known.end();
+}
+
 }  // namespace
 
 SiteState* resolve_outer(Session& session, ThreadState& thread, Frame& frame, std::uint64_t key,
@@ -221,6 +247,8 @@ SiteState* resolve_outer(Session& session, ThreadState& thread, Frame& frame, st
                             inputs, created);
       if (created) {
         place(session, *site, python_place());
+        if (frame.phase == trace::Phase::backward && !in_backward_of_program(*site->definition))
+          site->definition->source = {};
         note_parameter_used(*site, inputs);
       } else if (site && uses_other_parameter(*site, inputs)) {
         site->parameter = nullptr;  // One line, several parameters.
@@ -234,7 +262,8 @@ SiteState* resolve_outer(Session& session, ThreadState& thread, Frame& frame, st
                             inputs, created);
       if (created) place_by_parameter(session, *site, parameter);
     }
-    if (created && site->op->is_range() && frame.kind == FrameKind::op) site->is_python_function = true;
+    if (created && site->op->is_range() && (frame.kind == FrameKind::op || is_programs_optimizer(site->op->name)))
+      site->is_python_function = true;
   }
   if (site) {
     if (thread.last_outer) thread.last_outer->predicted_next = site;
@@ -320,6 +349,8 @@ SiteState* resolve_node(Session& session, ThreadState& thread, const Frame& fram
   if (created) {
     site->forward_site = forward_site;
     site->definition->forward_site = forward_site;
+    // Nodes of torch carry a number at the end of their names, those of a program's autograd.Function do not.
+    site->is_python_function = frame.op->name.ends_with("Backward");
     // Backward under autocast is a mistake whose place is the call of backward(), which the forward op cannot tell. The
     // engine runs on the calling thread, or on one without Python frames.
     if (frame.autocast && python_connected()) site->definition->source = python_place().source;

@@ -126,4 +126,23 @@ double scalar_of(const c10::TensorImpl& tensor) noexcept {
   }
 }
 
+Stand stand_of(c10::ArrayRef<const c10::IValue> inputs) {
+  Stand stand = Stand::real;
+  for (const c10::IValue& value : inputs) {
+    const at::Tensor* tensor = first_tensor(value);
+    if (!tensor) continue;
+    const c10::TensorImpl& impl = *tensor->unsafeGetTensorImpl();
+    if (impl.is_meta() || impl.has_symbolic_sizes_strides() ||
+        (impl.has_storage() && impl.unsafe_storage().device_type() == c10::DeviceType::Meta)) {
+      return Stand::fake;
+    }
+    static constexpr c10::DispatchKeySet wrappers(
+        {c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize});
+    if (impl.is_python_dispatch() || impl.key_set().has_any(wrappers)) {
+      stand = Stand::wrapper;
+    }
+  }
+  return stand;
+}
+
 }  // namespace ampscope::observe

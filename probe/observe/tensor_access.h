@@ -1,6 +1,8 @@
 // Looking at tensors without changing anything: no dispatcher call, no reference kept.
 #pragma once
 
+#include <cstdint>
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <c10/core/ScalarType.h>
@@ -49,5 +51,11 @@ namespace ampscope::observe {
   const auto list = value.toListRef();
   return list.empty() ? nullptr : tensor_of(list[0]);
 }
+
+/// Tensors that stand for others: a compiler's, without values, or wrappers around real ones.
+enum class Stand : std::uint8_t { real, fake, wrapper };
+
+/// What a call's tensors are; one without values decides.
+[[nodiscard]] Stand stand_of(c10::ArrayRef<const c10::IValue> inputs);
 
 }  // namespace ampscope::observe

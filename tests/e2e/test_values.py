@@ -50,6 +50,33 @@ ulp = 2.0 ** (torch.frexp(exact)[1].double() - 1 - 7)
 print((error / ulp).mean().item(), (error / ulp).max().item(), (error.norm() / exact.norm()).item())
 """
 
+#: The weights of a layer grow by 6 % a step. Prints the step in which its results no longer fit fp16.
+GROWTH = """
+import sys
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+body, last = nn.Sequential(nn.Linear(16, 32), nn.Tanh()), nn.Linear(32, 4)
+optimizer = torch.optim.SGD([*body.parameters(), *last.parameters()], lr=1e-4)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0**6, growth_interval=10**6)
+with torch.no_grad():
+    last.weight.mul_(100)
+for step in range(int(sys.argv[1])):
+    with torch.autocast("cpu", dtype=torch.float16):
+        out = last(body(torch.randn(32, 16)))
+    if not out.isfinite().all():
+        print(step)
+        break
+    optimizer.zero_grad()
+    scaler.scale(nn.functional.cross_entropy(out.float() * 1e-4, torch.arange(32) % 4)).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    with torch.no_grad():
+        last.weight.mul_(1.06)
+"""
+
 
 class ValuesTest(AttachCase):
     def assert_norms(self, fused: bool) -> None:
@@ -89,6 +116,19 @@ class ValuesTest(AttachCase):
         self.assertAlmostEqual(mean, row["rounding"]["mean_ulp"], delta=1e-6 * mean)
         self.assertAlmostEqual(largest, row["rounding"]["max_ulp"], delta=1e-6 * largest)
         self.assertAlmostEqual(relative, row["rounding"]["relative_error"], delta=1e-6 * relative)
+
+    def test_end_of_headroom(self):
+        """The end that is told long before it comes is the one that comes."""
+        self.write("train.py", GROWTH)
+        end = int(self.plain(PYTHON, "train.py", "500").stdout)
+        self.watched(PYTHON, "train.py", "80")
+        [finding] = [finding for finding in self.report()["findings"] if finding["rule"] == "AMP410"]
+        earliest, about, latest = (finding["evidence"][f"end_step{which}"] for which in ("_earliest", "", "_latest"))
+        self.assertLess(80, end)
+        self.assertLessEqual(earliest, end)
+        self.assertLessEqual(end, latest)
+        self.assertLess(abs(about - end), 0.1 * end)
+        self.assertLess(latest - earliest, 0.4 * end)
 
 
 if __name__ == "__main__":

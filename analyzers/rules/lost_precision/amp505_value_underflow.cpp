@@ -19,11 +19,12 @@ void describe(const RuleContext& context, const Loss& loss, const trace::Site& m
   const TraceView& view = context.view();
   const std::string type = trace::short_dtype_name(loss.dtype);
   const double smallest = std::ldexp(1.0, trace::float_limits(loss.dtype).smallest_subnormal);
-  const bool complement = base_name(loss.site->name) == "rsub" || base_name(loss.site->name) == "sub";
+  const bool complement = loss.at_one || base_name(loss.site->name) == "rsub" || base_name(loss.site->name) == "sub";
   finding.title = complement ? fmt::format("the distance to one is lost in {}", type)
                              : fmt::format("values become zero in {} before {}", type, zero_meets(view, met));
-  finding.message = fmt::format("The result of {} holds zeros that {} needs to be small values: {}.",
-                                view.describe(loss.site->id), zero_meets(view, met), loss.because);
+  finding.message = fmt::format("The result of {} holds {} that {} needs to be {} values: {}.",
+                                view.describe(loss.site->id), loss.at_one ? "ones" : "zeros", zero_meets(view, met),
+                                loss.at_one ? "smaller" : "small", loss.because);
   finding.proof = complement ? fmt::format("{} has steps of {} below one", type,
                                            number(std::ldexp(1.0, -trace::float_limits(loss.dtype).significand_bits)))
                              : fmt::format("{} ends at {}", type, number(smallest));

@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t fewest_samples = 3;
 // Random numbers that are drawn in so many steps belong to the update; weights are initialised once.
 constexpr std::int64_t drawn_steps = 3;
+// Training takes this many steps: a run that was cut short shows what the whole one would lose.
+constexpr std::int64_t usual_steps = 10000;
 
 /// Learning rate of a step as far as it is known; empty without any record of it.
 std::optional<double> learning_rate(const TraceView& view, std::int64_t optimizer, std::int64_t step) {
@@ -123,9 +125,9 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
         static_cast<double>(lost_steps) < 0.8 * static_cast<double>(counted.size()))
       continue;
     if (highest > 0 && values > 0 && !group.by_hand) {
-      // What fp32 would have kept must amount to something over the run.
+      // What fp32 would have kept must amount to something over a run.
       const double each = even ? highest * concerned / values : highest * gradients / values;
-      if (each * static_cast<double>(view.steps()) < smallest_change(group.dtype) / 2) continue;
+      if (each * static_cast<double>(std::max(view.steps(), usual_steps)) < smallest_change(group.dtype) / 2) continue;
     }
 
     Finding finding = context.finding();

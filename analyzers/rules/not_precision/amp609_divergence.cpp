@@ -23,8 +23,13 @@ constexpr std::int64_t first_steps = 2;
 /// An overflow, whatever the operator: infinities from finite inputs, or NaN (the difference of two infinities) from
 /// inputs whose products pass the end of the type.
 bool overflows(const Origin& origin) {
-  if (!made_here(origin) || !inputs_finite(*origin.event) || divides_by_zero(origin) || mask_constant(origin))
-    return false;
+  // A copy overwrites its target, whatever that held.
+  const auto& inputs = origin.event->inputs;
+  const bool finite = origin.op == OpKind::cast
+                          ? std::none_of(inputs.begin(), inputs.end(),
+                                         [](const trace::WitnessTensor& input) { return input.stats.nonfinite() != 0; })
+                          : inputs_finite(*origin.event);
+  if (!made_here(origin) || !finite || divides_by_zero(origin) || mask_constant(origin)) return false;
   if (output_counts(*origin.event).infinite() != 0) return true;
   const double limit = trace::float_limits(compute_dtype(*origin.event, *origin.site)).max;
   return input_absmax(*origin.event).value_or(0) >= std::sqrt(limit);

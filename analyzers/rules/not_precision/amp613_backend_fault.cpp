@@ -16,8 +16,11 @@ Claim claim(const RuleContext&, const Origin& origin) {
   const trace::NonfiniteEvent& event = *origin.event;
   const double limit = trace::float_limits(compute_dtype(event, *origin.site)).max;
   const auto largest = inputs_finite(event) ? largest_product(origin) : std::nullopt;
-  if (!finite_when_wider(event) || limit == 0 || !largest || event.replay.absmax > limit / 4) return Claim::none;
-  return *largest < limit ? Claim::proven : Claim::none;
+  if (limit == 0 || !largest || *largest >= limit) return Claim::none;
+  // Other libraries' operators are not computed again; that they do what their name says is all there is to go by.
+  if (!event.replay.done)
+    return !origin.site->name.starts_with("aten::") && *largest < limit / 4 ? Claim::supported : Claim::none;
+  return event.replay.finite && event.replay.absmax <= limit / 4 ? Claim::proven : Claim::none;
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
@@ -28,15 +31,17 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   finding.title = fmt::format("{} in {} returns values that its inputs cannot give", base_name(origin.site->name),
                               trace::short_dtype_name(dtype));
   finding.message = fmt::format(
-      "{} returns {} of {} from finite inputs ({}). No sum of their products can pass {}, and {} gives {} at most: the "
-      "kernel of this device or library is at fault, not the program.",
+      "{} returns {} of {} from finite inputs ({}). No sum of their products can pass {}{}: the kernel of this device "
+      "or library is at fault, not the program.",
       context.view().describe(origin.site->id), describe_bad(counts),
       count_of(static_cast<std::int64_t>(counts.elements)), describe_tensors(event.inputs), number(largest),
-      event.replay.precision, number(event.replay.absmax));
+      event.replay.done ? fmt::format(", and {} gives {} at most", event.replay.precision, number(event.replay.absmax))
+                        : "");
   finding.message += describe_outcome(origin);
   finding.proof =
-      fmt::format("{} of {} · {} gives {}", describe_bad(counts), count_of(static_cast<std::int64_t>(counts.elements)),
-                  event.replay.precision, number(event.replay.absmax));
+      fmt::format("{} of {} · {}", describe_bad(counts), count_of(static_cast<std::int64_t>(counts.elements)),
+                  event.replay.done ? fmt::format("{} gives {}", event.replay.precision, number(event.replay.absmax))
+                                    : fmt::format("no sum of these products can pass {}", number(largest)));
   finding.evidence.emplace_back("largest_possible", largest);
   add_scene(origin, finding);
   finding.fix =

@@ -25,6 +25,8 @@ bool meets_zero(const trace::NonfiniteEvent& event) {
 /// Whether the same would have been finite in fp32, as far as can be told.
 bool precision_fault(const Origin& origin) {
   const trace::NonfiniteEvent& event = *origin.event;
+  // What ran in fp32 is no fault of mixed precision, even where fp64 would have kept it finite.
+  if (!trace::is_half(compute_dtype(event, *origin.site))) return false;
   if (event.replay.done) return event.replay.finite;
   if (origin.kind != trace::OriginKind::producer || origin.from_intended_infinity) return false;
   if (compute_dtype(event, *origin.site) != trace::DType::float16) return false;
@@ -94,6 +96,7 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   finding.message += describe_outcome(origin);
   finding.proof = fmt::format("{} of {} · inputs: {}", describe_bad(counts),
                               count_of(static_cast<std::int64_t>(counts.elements)), describe_tensors(event.inputs));
+  if (event.replay.done && !event.replay.finite) finding.proof += " · the same happens in " + event.replay.precision;
   add_scene(origin, finding);
 }
 

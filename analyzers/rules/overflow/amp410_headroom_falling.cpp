@@ -15,6 +15,60 @@ namespace ampscope::analyzers {
 
 namespace {
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// When a straight line through the samples reaches `limit`: about, and between.
+struct Crossing {
+  double end = 0;
+  double earliest = 0;
+  double latest = 0;
+  double scatter = 0;  ///< median distance of the samples from the line, as a share of what the line rises
+};
+
+/// The line has the slope of the trend and goes through the middle of the samples. They scatter around it, so the
+/// largest of a step may reach the limit sooner or later than the line does.
+std::optional<Crossing> crossing(const std::vector<GrowthSample>& samples, double limit) {
+  const Trend trend = trend_of(samples);
+  if (trend.low <= 0) return std::nullopt;
+  std::vector<double> steps;
+  std::vector<double> values;
+  for (const GrowthSample& sample : samples) {
+    steps.push_back(sample.step);
+    values.push_back(sample.exponent);
+  }
+  const double step = median(steps);
+  const double value = median(values);
+  double above = 0;
+  double below = 0;
+  std::vector<double> distances;
+  for (const GrowthSample& sample : samples) {
+    const double distance = sample.exponent - (value + trend.slope * (sample.step - step));
+    above = std::max(above, distance);
+    below = std::max(below, -distance);
+    distances.push_back(std::abs(distance));
+  }
+  const double rise = trend.slope * (samples.back().step - samples.front().step);
+  return Crossing{step + (limit - value) / trend.slope, step + (limit - value - above) / trend.high,
+                  step + (limit - value + below) / trend.low, median(distances) / rise};
+}
+
+/// Values grow by a factor a step, or by an amount: the way that the samples are nearer to. With a constant amount the
+/// exponent rises more and more slowly, and its own slope would tell an end that never comes.
+std::optional<Crossing> crossing_of(const std::vector<GrowthSample>& samples) {
+  const double limit = trace::float_limits(trace::DType::float16).max;
+  const std::optional<Crossing> by_factor = crossing(samples, std::log2(limit));
+  std::vector<GrowthSample> amounts = samples;
+  for (GrowthSample& sample : amounts)
+    sample.exponent = std::exp2(sample.exponent);
+  const std::optional<Crossing> by_amount = crossing(amounts, limit);
+  if (!by_factor || !by_amount) return by_factor ? by_factor : by_amount;
+  return by_amount->scatter < by_factor->scatter ? by_amount : by_factor;
+}
+
 struct Candidate {
   std::int64_t site = trace::none;
   double largest = 0;
@@ -47,11 +101,13 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     if (samples.back().exponent - samples.front().exponent < context.parameter("min_growth")) continue;
     const Trend trend = trend_of(samples);
     if (trend.slope <= 0 || trend.low <= 0 || trend.rising < 0.9) continue;
+    const std::optional<Crossing> crossed = crossing_of(samples);
+    if (!crossed) continue;
     Candidate candidate{site.id, largest, std::exp2(samples.front().exponent), trend, 0, 0, 0};
-    const double headroom = limit - samples.back().exponent;
-    candidate.end = samples.back().step + headroom / trend.slope;
-    candidate.earliest = samples.back().step + headroom / trend.high;
-    candidate.latest = samples.back().step + headroom / trend.low;
+    // It has not been reached yet.
+    candidate.end = std::max(crossed->end, samples.back().step + 1);
+    candidate.earliest = std::max(crossed->earliest, samples.back().step + 1);
+    candidate.latest = std::max(crossed->latest, candidate.end);
     if (candidate.end > steps * (1 + context.parameter("horizon"))) continue;
     ++sites;
     if (!nearest || candidate.end < nearest->end) nearest = candidate;

@@ -21,19 +21,23 @@ bool multiplies(const trace::Site* site) {
   return base == "mul" || base == "div" || base == "foreach_mul" || base == "foreach_div";
 }
 
-/// Whether a forward pass computes in fp16 under autocast. One that only a backward pass runs again in fp16 has another
-/// fault (AMP105).
-bool forward_in_fp16(const TraceView& view) {
+/// Whether gradients flow through a forward pass in fp16. A backward pass that alone runs again in fp16 has another
+/// fault (AMP105), and validation alone has no gradients to lose. Autocast casts weights with gradients switched on
+/// even there, so it is the program's own call that counts.
+bool differentiates_fp16(const TraceView& view) {
   if (!view.autocast_used(trace::DType::float16)) return false;
   return std::any_of(view.trace().sites.begin(), view.trace().sites.end(), [&](const trace::Site& site) {
-    return site.kind == trace::SiteKind::op && !site.in_recompute && site.phase != trace::Phase::backward &&
-           site.compute_dtype == trace::DType::float16 && op_kind(site.name) == OpKind::matmul;
+    if (site.kind != trace::SiteKind::op || site.in_recompute || site.phase == trace::Phase::backward ||
+        site.compute_dtype != trace::DType::float16 || op_kind(site.name) != OpKind::matmul)
+      return false;
+    const trace::Site* const called = view.outermost_op(site.id);
+    return called != nullptr && called->autocast && called->grad_enabled;
   });
 }
 
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
-  if (!forward_in_fp16(view) || view.scaled() || view.any_event(trace::EventKind::scale_loss)) return;
+  if (!differentiates_fp16(view) || view.scaled() || view.any_event(trace::EventKind::scale_loss)) return;
   StepSpan steps;
   std::int64_t loss_site = trace::none;
   bool trains = false;
