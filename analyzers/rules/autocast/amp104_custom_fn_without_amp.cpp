@@ -72,6 +72,14 @@ bool mixes(const TraceView& view, const Site& site, DType& half) {
   return full && half != DType::unknown;
 }
 
+/// Whether a function is given what autocast has made, outside of its block.
+bool given_half_of_autocast(const TraceView& view, const Site& range) {
+  return std::any_of(range.inputs.begin(), range.inputs.end(), [&](const trace::TensorType& input) {
+    const Site* const made = trace::is_half(input.dtype) ? maker_of(view, input.producer) : nullptr;
+    return made != nullptr && made->autocast;
+  });
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
   std::map<std::string, Function> functions;
@@ -103,7 +111,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     function.steps = steps_of(view, *function.mixed);
   }
   for (const auto& [name, function] : functions) {
-    if (!function.autocast || function.decorated || function.mixed == nullptr) continue;
+    if (function.decorated || function.mixed == nullptr) continue;
+    if (!function.autocast && !(function.failed && given_half_of_autocast(view, *function.range))) continue;
     const Site& site = *function.mixed;
     Finding finding = context.finding();
     if (function.failed) finding.severity = Severity::error;
@@ -117,8 +126,9 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       inputs += (inputs.empty() ? "" : ", ") + tensor_words(input);
     const bool backward = site.phase == trace::Phase::backward;
     finding.message = fmt::format(
-        "{} runs under autocast without custom_fwd and custom_bwd. In its {} {} is given {}{}.", name,
-        backward ? "backward" : "forward", site.name, inputs,
+        "{} {} without custom_fwd and custom_bwd. In its {} {} is given {}{}.", name,
+        function.autocast ? "runs under autocast" : "takes what autocast has made", backward ? "backward" : "forward",
+        site.name, inputs,
         function.failed ? " and fails" : "; autocast does not know the function, so nothing brings them to one dtype");
     finding.proof =
         fmt::format("{}.{}: {} of {}", name, backward ? "backward" : "forward", base_name(site.name), inputs);

@@ -2,9 +2,11 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "analyzers/core/casts.h"
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/op_kinds.h"
 #include "analyzers/core/protocol.h"
@@ -26,6 +28,14 @@ bool measures(const trace::Site& site) {
                                                       "min",    "amax",  "amin",   "aminmax",    "std",  "var",
                                                       "median", "histc", "dot",    "foreach_abs"};
   return std::find(names.begin(), names.end(), base_name(site.name)) != names.end();
+}
+
+/// The same, or it only brings gradients together for what does: vector_norm(cat([p.grad.flatten() for …])).
+bool measures_somewhere(const TraceView& view, const trace::Site& site) {
+  if (measures(site)) return true;
+  if (base_name(site.name) != "cat") return false;
+  const std::vector<const trace::Site*> users = users_of(view, site.id);
+  return std::any_of(users.begin(), users.end(), [](const trace::Site* user) { return measures(*user); });
 }
 
 struct Read {
@@ -63,7 +73,9 @@ class Collector {
         break;
       case EventKind::gradient_read: {
         const trace::Site* const site = view_.site(event.site);
-        if (site == nullptr || (event.flags & event_flag::scaled) == 0 || !measures(*site) || reads_scale_) break;
+        if (site == nullptr || (event.flags & event_flag::scaled) == 0 || reads_scale_ ||
+            !measures_somewhere(view_, *site))
+          break;
         for (const std::int64_t optimizer : concerned(event, before)) {
           const GradientState& gradients = before.of(optimizer);
           if (!gradients.present || !gradients.scaled || gradients.unscaled || gradients.divided || gradients.used)
