@@ -169,6 +169,14 @@ class Evaluation {
     if (rules_.empty()) return;
     std::vector<const Rule*> said;
     for (const Origin& origin : unreached_origins(context(*rules_.front(), process))) {
+      // A rule that knows what became of it (zeros, where it was divided by) has said more already.
+      const TraceView& view = processes_[process].view;
+      const bool known = std::any_of(drafts_.begin(), drafts_.end(), [&](const Draft& draft) {
+        const std::int64_t site = draft.finding.culprit.site;
+        return draft.processes.front() == process && view.site(site) != nullptr &&
+               view.outermost_op(site) == view.outermost_op(origin.site->id);
+      });
+      if (known) continue;
       const Winner best = winner(process, origin);
       if (best.rule == nullptr || best.claim != Claim::proven || !holds_for_metrics(*best.rule)) continue;
       if (std::find(said.begin(), said.end(), best.rule) != said.end()) continue;
