@@ -429,7 +429,8 @@ void TraceView::index_precision() {
     if (has_inner) continue;
     const Site* const outer = outermost_op(site.id);
     const bool autocast = site.autocast || (outer != nullptr && outer->autocast);
-    const DType chosen = site.autocast_dtype != DType::unknown ? site.autocast_dtype : outer->autocast_dtype;
+    const DType chosen =
+        site.autocast_dtype != DType::unknown || outer == nullptr ? site.autocast_dtype : outer->autocast_dtype;
     const std::int64_t calls = std::max<std::int64_t>(totals(site.id).calls, 1);
     const bool backward = site.phase == trace::Phase::backward && !site.in_recompute;
     if (site.phase != trace::Phase::forward && !backward && !site.in_recompute) continue;

@@ -17,7 +17,7 @@ class Compressed(torch.autograd.Function):
     def backward(ctx, gradient):
         x, weight = ctx.saved_tensors
         gradient = gradient.half()
-        return (gradient @ weight.half()).float(), (gradient.t() @ x.half()).float()
+        return (gradient @ weight.half()).float(), (gradient.t() @ x.half()).float()  # <- backward
 
 
 torch.manual_seed(0)
@@ -27,7 +27,7 @@ optimizer = torch.optim.SGD([weight, *head.parameters()], lr=0.1)
 inputs, targets = torch.randn(32, 8, requires_grad=True), torch.randint(3, (32,))
 for _ in range(10):
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = nn.functional.cross_entropy(head(torch.relu(Compressed.apply(inputs, weight))), targets)  # <- backward
+        loss = nn.functional.cross_entropy(head(torch.relu(Compressed.apply(inputs, weight))), targets)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
