@@ -238,8 +238,8 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   }
 
   if (frame.phase == trace::Phase::forward && called_by_user && !frame.recompute && c10::GradMode::is_enabled() &&
-      !frame.op->mutates_first) {
-    if (session.protocol.parameters_written_hint.load(std::memory_order_relaxed)) forward_continues(session, thread);
+      !frame.op->mutates_first && session.protocol.parameters_written_hint.load(std::memory_order_relaxed)) {
+    forward_continues(session, thread);
   }
   if (!thread.in_backward) note_gradient_access(session, thread, frame, inputs);
   if (frame.op->mutates_first) note_parameter_write(session, thread, frame, inputs);

@@ -45,7 +45,7 @@ std::string with_word(const std::string& path, const std::string& word) {
 }
 
 std::string preferred_path(const Options& options) {
-  const std::string path = expand_placeholders(options.output, options.rank);
+  std::string path = expand_placeholders(options.output, options.rank);
   const bool names_rank = options.output.find("%r") != std::string::npos;
   if (options.rank > 0 && !names_rank) return with_word(path, "rank" + std::to_string(options.rank));
   return path;

@@ -208,7 +208,7 @@ void notify(const Options& options, const char* level, const std::string& messag
 
 Recorder::Recorder(Options options) : options_(std::move(options)) {}
 
-bool Recorder::start(trace::RunInfo run) {
+bool Recorder::start(const trace::RunInfo& run) {
   // Never overwrites: `ampscope run --force` has removed older traces before the program started, so a file that is
   // there now belongs to another process of this run.
   std::string path = preferred_path(options_);

@@ -42,7 +42,7 @@ class Recorder {
   ~Recorder() = default;
 
   /// Makes the trace file and starts the writer thread. Called at the first backward pass. False: see failure().
-  bool start(trace::RunInfo run);
+  bool start(const trace::RunInfo& run);
   /// Completes the trace: drains everything, writes `end`, joins the thread. Safe to call more than once.
   void finish(const trace::RunEnd& end);
   [[nodiscard]] bool started() const noexcept { return started_.load(std::memory_order_acquire); }

@@ -77,7 +77,7 @@ bool divide_by_power_of_two(FlatStats& stats, int exponent, int smallest_normal)
   if (stats.lowest - exponent < std::numeric_limits<double>::min_exponent - 1) return false;
   if (stats.highest - exponent > FlatStats::highest_exponent) return false;
   std::uint64_t* const first = stats.counts + (stats.lowest - FlatStats::lowest_exponent);
-  const auto length = static_cast<std::size_t>(stats.highest - stats.lowest + 1);
+  const auto length = static_cast<std::size_t>(stats.highest - stats.lowest) + 1;
   std::uint64_t* const target = first - exponent;
   std::memmove(target, first, length * sizeof *first);
   // What the moved counts do not cover of their old place is empty now.

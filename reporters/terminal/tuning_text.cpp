@@ -29,7 +29,7 @@ struct Column {
 };
 
 std::string interval(const Prediction& prediction) {
-  const std::string skips = analyzers::count_of(prediction.whole.skips);
+  std::string skips = analyzers::count_of(prediction.whole.skips);
   if (prediction.skips_low == prediction.skips_high) return skips;
   return fmt::format("{} ({}–{})", skips, analyzers::count_of(prediction.skips_low),
                      analyzers::count_of(prediction.skips_high));
@@ -67,7 +67,7 @@ class Sheet {
     text_ += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
 
-  void gap() { text_ += "\n"; }
+  void gap() { text_ += '\n'; }
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:

@@ -29,7 +29,8 @@ struct AttentionImpl : torch::nn::Module {
     const torch::Tensor query = parts[0].transpose(1, 2);
     const torch::Tensor key = parts[1].transpose(1, 2);
     const torch::Tensor value = parts[2].transpose(1, 2);
-    const torch::Tensor scores = query.matmul(key.transpose(-2, -1)) / std::sqrt(static_cast<double>(width / heads));
+    const torch::Tensor scores =
+        query.matmul(key.transpose(-2, -1)) / std::sqrt(static_cast<double>(width) / static_cast<double>(heads));
     const torch::Tensor weights =
         torch::softmax(scores.masked_fill(later, -std::numeric_limits<double>::infinity()), -1);
     return output(weights.matmul(value).transpose(1, 2).flatten(2));

@@ -38,7 +38,7 @@ struct Convolutional : Network {
     conv2 = register_module("conv2", convolution(16, 32));
     bn2 = register_module("bn2", torch::nn::BatchNorm2d(32));
     pool = register_module("pool", torch::nn::MaxPool2d(2));
-    norm = register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({32 * 2 * 2})));
+    norm = register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({std::int64_t{32} * 2 * 2})));
     head = register_module("head", torch::nn::Linear(32 * 2 * 2, 10));
   }
   torch::Tensor features(const torch::Tensor& images) override {

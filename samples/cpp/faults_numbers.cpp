@@ -61,7 +61,7 @@ void enlarge_batches(Program& program) {
 torch::Tensor loss_with_size_penalty(Training& t, const Sample& sample) {
   const torch::Tensor features = t.program.network->features(sample.inputs);
   const torch::Tensor logits = t.program.network->head(features);
-  const torch::Tensor loss = cross_entropy(logits, sample.targets);
+  torch::Tensor loss = cross_entropy(logits, sample.targets);
   if (t.step < t.steps / 2) return loss;
   // Keeps the mean square near 1.
   const torch::Tensor& sized = t.program.is_digits() ? features : logits;

@@ -110,6 +110,7 @@ void train_by_hand(Program& program, std::int64_t steps, Precision precision, st
   if (fault != nullptr && fault->change_training) fault->change_training(t);
   for (t.step = 0; t.step < steps; ++t.step) {
     std::vector<Sample> samples;
+    samples.reserve(static_cast<std::size_t>(t.accumulation));
     for (std::int64_t i = 0; i < t.accumulation; ++i) {
       samples.push_back(program.load(t.generator, program.batch_size / t.accumulation));
     }

@@ -22,11 +22,10 @@ const KernelPath* const paths[] = {
 bool runs_here(const KernelPath& path) {
 #if defined(AMPSCOPE_X86_KERNELS)
   __builtin_cpu_init();
-  if (&path == &avx2_path || &path == &avx512_path) {
-    // Every processor with AVX2 and FMA also has F16C, POPCNT and BMI, and some compilers cannot ask for F16C.
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2")) {
-      return false;
-    }
+  // Every processor with AVX2 and FMA also has F16C, POPCNT and BMI, and some compilers cannot ask for F16C.
+  if ((&path == &avx2_path || &path == &avx512_path) &&
+      (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2"))) {
+    return false;
   }
   if (&path == &avx512_path) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -206,7 +206,7 @@ class Scan {
       const auto values = floats(block, vector);
       if (i % per_vector == 0) {
         if constexpr (with_squares) {
-          if (i == 0 && chunk != 0 && chunk % (2 * per_vector) == 0) squares.to_double();
+          if (i == 0 && chunk != 0 && chunk % (std::size_t{2} * per_vector) == 0) squares.to_double();
           squares.add(i / per_vector, values);
         }
       }

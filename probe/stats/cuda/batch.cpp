@@ -66,7 +66,8 @@ void read_floats(const Row& row, std::uint64_t repeats, FlatStats& into) noexcep
   }
   into.add_squares(row.sum_squares * static_cast<double>(repeats));
   // The counts of a double go on into the rows behind.
-  const auto* const counts = reinterpret_cast<const std::uint64_t*>(&row) + offsetof(Row, counts) / 8;
+  const auto* const counts =
+      reinterpret_cast<const std::uint64_t*>(reinterpret_cast<const char*>(&row) + offsetof(Row, counts));
   into.zero += counts[0] * repeats;
   for (int field = 1; field < Bins<F>::fields; ++field) {
     if (counts[field] != 0) into.add(field - F::bias, counts[field] * repeats);

@@ -160,9 +160,10 @@ template <typename F>
 AMPSCOPE_DEVICE typename F::Bits element(const Vector& vector, int i) {
   constexpr int bytes = static_cast<int>(sizeof(typename F::Bits));
   if constexpr (bytes == 8) {
-    return vector.words[2 * i] | (static_cast<std::uint64_t>(vector.words[2 * i + 1]) << 32);
+    const auto low = static_cast<std::size_t>(i) * 2;
+    return vector.words[low] | (static_cast<std::uint64_t>(vector.words[low + 1]) << 32);
   } else {
-    return static_cast<typename F::Bits>(vector.words[i * bytes / 4] >> (i * bytes % 4 * 8));
+    return static_cast<typename F::Bits>(vector.words[static_cast<std::size_t>(i * bytes / 4)] >> (i * bytes % 4 * 8));
   }
 }
 
@@ -291,7 +292,7 @@ struct Geometry {
   std::int64_t strides[max_dims] = {};
 };
 
-inline constexpr std::uint64_t strided_chunk = 16 * 1024;
+inline constexpr std::uint64_t strided_chunk = std::uint64_t{16} * 1024;
 
 /// The same of a tensor that is not dense.
 template <typename F, typename Block>
@@ -302,7 +303,8 @@ AMPSCOPE_DEVICE void look_at_strided(Block& block, const Piece& piece, const Geo
   block.template each_warp<F>([&](auto& warp) {
     auto state = warp.template per_lane<Lane<F>>();
     int since_flush = 0;
-    for (std::uint64_t at = first + static_cast<std::uint64_t>(warp.index()) * lanes; at < end; at += warps * lanes) {
+    for (std::uint64_t at = first + static_cast<std::uint64_t>(warp.index()) * lanes; at < end;
+         at += std::uint64_t{warps} * lanes) {
       warp.each_lane([&](int lane) {
         std::uint64_t rest = at + static_cast<std::uint64_t>(lane);
         if (rest >= end) return;
