@@ -103,6 +103,14 @@ class SiteCounterTable {
   static constexpr std::int64_t chunk_size = 1024;
   static constexpr std::int64_t max_sites = 64 * chunk_size;
 
+  SiteCounterTable() = default;
+  ~SiteCounterTable() {
+    for (const auto& chunk : chunks_)
+      delete[] chunk.load(std::memory_order_acquire);
+  }
+  SiteCounterTable(const SiteCounterTable&) = delete;
+  SiteCounterTable& operator=(const SiteCounterTable&) = delete;
+
   /// For the thread that creates the site; threads may create others meanwhile. `site` < max_sites.
   SiteCounters& create(std::int64_t site) {
     auto& slot = chunks_[static_cast<std::size_t>(site / chunk_size)];
