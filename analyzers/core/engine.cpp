@@ -1,7 +1,6 @@
 #include "analyzers/core/engine.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <deque>
 #include <string_view>
@@ -88,12 +87,6 @@ std::vector<const trace::Trace*> by_rank(const std::vector<trace::Trace>& traces
   return ordered;
 }
 
-/// Rules that say which operator or cast passed the end of fp16, or that the data are non-finite, and no more.
-bool holds_for_metrics(const Rule& rule) {
-  static constexpr std::array<std::string_view, 5> codes = {"AMP401", "AMP402", "AMP403", "AMP404", "AMP608"};
-  return std::find(codes.begin(), codes.end(), rule.code) != codes.end();
-}
-
 class Evaluation {
  public:
   Evaluation(const std::deque<ProcessAnalysis>& processes, const AnalysisOptions& options, Report& report)
@@ -178,7 +171,7 @@ class Evaluation {
       });
       if (known) continue;
       const Winner best = winner(process, origin);
-      if (best.rule == nullptr || best.claim != Claim::proven || !holds_for_metrics(*best.rule)) continue;
+      if (best.rule == nullptr || best.claim != Claim::proven || !best.rule->holds_for_metrics) continue;
       if (std::find(said.begin(), said.end(), best.rule) != said.end()) continue;
       said.push_back(best.rule);
       const RuleContext rule_context = context(*best.rule, process);

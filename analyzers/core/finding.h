@@ -64,7 +64,8 @@ struct Finding {
   std::string title;    ///< a sentence in the reader's terms, lower case, no full stop
   std::string message;  ///< the proof in one or two sentences, numbers included
   std::string proof;  ///< the shortest form of the numbers, for one terminal line: "norm seen 48 211 · true norm 0.736"
-  bool precision_fault = true;  ///< false: the same happens in fp32
+  bool precision_fault = true;  ///< false: a wider type would not have helped, or nothing shows that it would
+  bool same_in_fp32 = false;    ///< the same happens in fp32, by what it is or as computing it again has shown
   Culprit culprit;
   StepSpan steps;
   Evidence evidence;

@@ -67,7 +67,7 @@ struct Rule {
   Family family;
   Severity severity;            ///< the usual one; a finding may carry another
   const char* summary;          ///< one line for `ampscope rules`: when it fires
-  bool precision_fault = true;  ///< false: the same happens in fp32
+  bool precision_fault = true;  ///< false: a wider type would not help
   std::span<const Stream> needs = {};
   std::span<const ParameterSpec> parameters = {};
   /// Codes, or their beginnings ("AMP4"), of findings that explain one of this rule when they concern the same steps.
@@ -77,6 +77,9 @@ struct Rule {
   /// Looks once at all processes together; the context's process is the first one.
   void (*evaluate_run)(const RuleContext& context, std::vector<Finding>& findings) = nullptr;
   Claim (*claim)(const RuleContext& context, const Origin& origin) = nullptr;
+  /// Of a rule that claims: a proven one stands, as a warning, where neither loss nor gradient depends on the value (a
+  /// metric, validation). For rules that say which operator passed the end of fp16, or that data are bad, and no more.
+  bool holds_for_metrics = false;
   /// Completes the finding of an origin this rule has won: code, steps, culprit and chain are already in it.
   void (*explain)(const RuleContext& context, const Origin& origin, Finding& finding) = nullptr;
 };

@@ -54,6 +54,7 @@ Finding RuleContext::finding() const {
   finding.name = rule_->name;
   finding.severity = rule_->severity;
   finding.precision_fault = rule_->precision_fault;
+  finding.same_in_fp32 = rule_->family == Family::not_precision && !rule_->precision_fault;
   return finding;
 }
 

@@ -157,6 +157,7 @@ Json finding_json(const analyzers::Finding& finding, const analyzers::RunSummary
       {"title", text(finding.title)},
       {"message", text(finding.message)},
       {"precision_fault", finding.precision_fault},
+      {"same_in_fp32", finding.same_in_fp32},
       {"culprit", culprit_json(finding.culprit, run)},
       {"steps", {{"first", finding.steps.first}, {"last", finding.steps.last}, {"count", finding.steps.count}}},
       {"evidence", evidence_json(finding.evidence)},

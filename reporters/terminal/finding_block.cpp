@@ -205,11 +205,8 @@ std::string finding_block(const analyzers::Finding& finding, const analyzers::Ru
   if (!label.empty()) block.row(label, where);
 
   std::string proof = printable(finding.proof.empty() ? finding.message : finding.proof);
-  // Family 6 is what goes wrong in fp32 just the same; saying so saves the reader a day with the loss scale. A kernel's
-  // fault does not, and of an operation that nothing more is known of it shows only when it was computed again.
-  const bool says_itself = finding.rule == "AMP613" || finding.rule == "AMP614";
-  if (!finding.precision_fault && finding.rule.starts_with("AMP6") && !says_itself)
-    proof += " · the same happens in fp32";
+  // Saying so saves the reader a day with the loss scale. Rules on constants that are lost say it in their own words.
+  if (finding.same_in_fp32 && finding.rule.starts_with("AMP6")) proof += " · the same happens in fp32";
   if (!proof.empty()) block.row("", proof);
 
   std::string chain_label = "chain";

@@ -144,7 +144,10 @@ TEST(TerminalReport, SaysWhenPrecisionIsNotToBlame) {
   analyzers::Report report = testing::clipped_while_scaled();
   report.findings[0].rule = "AMP603";
   report.findings[0].precision_fault = false;
+  report.findings[0].same_in_fp32 = true;
   EXPECT_THAT(render_terminal(report, options(80)), HasSubstr("the same happens in fp32"));
+  report.findings[0].same_in_fp32 = false;  // a kernel's fault
+  EXPECT_THAT(render_terminal(report, options(80)), Not(HasSubstr("the same happens in fp32")));
 }
 
 TEST(ChainLines, AreAtMostFive) {

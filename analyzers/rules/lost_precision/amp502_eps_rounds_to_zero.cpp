@@ -25,6 +25,7 @@ void describe(const RuleContext& context, const Loss& loss, const trace::Site& m
   const std::string type = trace::short_dtype_name(loss.dtype);
   const double half_of_smallest = std::ldexp(1.0, trace::float_limits(loss.dtype).smallest_subnormal - 1);
   finding.precision_fault = !loss.in_fp32;
+  finding.same_in_fp32 = loss.in_fp32;
   finding.title = fmt::format("the guard {:g} is zero in {}", loss.constant, type);
   finding.message =
       fmt::format("{} uses {:g} in {}, where everything up to {} is rounded to zero, so nothing keeps zeros from {}.",

@@ -20,6 +20,7 @@ void describe(const RuleContext& context, const Loss& loss, const trace::Site& m
   const std::string type = trace::short_dtype_name(loss.dtype);
   const double step = std::ldexp(1.0, -trace::float_limits(loss.dtype).significand_bits);
   finding.precision_fault = !loss.in_fp32;
+  finding.same_in_fp32 = loss.in_fp32;
   if (loss.absorbed) {
     finding.title = fmt::format("{:g} is lost beside a larger number in {}", loss.constant, type);
     finding.message = fmt::format(

@@ -63,6 +63,7 @@ const Rule rule_amp608 = {
     .precision_fault = false,
     .needs = needs,
     .claim = claim,
+    .holds_for_metrics = true,
     .explain = explain,
 };
 

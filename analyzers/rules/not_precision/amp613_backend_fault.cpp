@@ -38,6 +38,7 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
       event.replay.done ? fmt::format(", and {} gives {} at most", event.replay.precision, number(event.replay.absmax))
                         : "");
   finding.message += describe_outcome(origin);
+  finding.same_in_fp32 = false;
   finding.proof =
       fmt::format("{} of {} · {}", describe_bad(counts), count_of(static_cast<std::int64_t>(counts.elements)),
                   event.replay.done ? fmt::format("{} gives {}", event.replay.precision, number(event.replay.absmax))

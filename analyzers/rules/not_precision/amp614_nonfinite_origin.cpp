@@ -46,6 +46,7 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
                            : counts.nan == 0 && counts.infinite() != 0 ? "infinity"
                                                                        : "NaN or infinity";
   finding.precision_fault = precision_fault(origin);
+  finding.same_in_fp32 = event.replay.done && !event.replay.finite;
   if (origin.parameter != trace::none) {
     const trace::Parameter* const parameter = view.parameter(origin.parameter);
     const std::string name = parameter != nullptr ? parameter->name : "a parameter";
@@ -96,7 +97,6 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   finding.message += describe_outcome(origin);
   finding.proof = fmt::format("{} of {} · inputs: {}", describe_bad(counts),
                               count_of(static_cast<std::int64_t>(counts.elements)), describe_tensors(event.inputs));
-  if (event.replay.done && !event.replay.finite) finding.proof += " · the same happens in " + event.replay.precision;
   add_scene(origin, finding);
 }
 

@@ -77,6 +77,7 @@ const Rule rule_amp401 = {
     .needs = needs,
     .symptom_of = symptom_of,
     .claim = claim,
+    .holds_for_metrics = true,
     .explain = explain,
 };
 

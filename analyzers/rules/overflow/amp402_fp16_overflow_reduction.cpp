@@ -94,6 +94,7 @@ const Rule rule_amp402 = {
     .needs = needs,
     .symptom_of = symptom_of,
     .claim = claim,
+    .holds_for_metrics = true,
     .explain = explain,
 };
 

@@ -84,6 +84,7 @@ const Rule rule_amp403 = {
     .needs = needs,
     .symptom_of = symptom_of,
     .claim = claim,
+    .holds_for_metrics = true,
     .explain = explain,
 };
 

@@ -92,6 +92,7 @@ const Rule rule_amp404 = {
     .needs = needs,
     .symptom_of = symptom_of,
     .claim = claim,
+    .holds_for_metrics = true,
     .explain = explain,
 };
 

@@ -34,6 +34,7 @@ export interface Finding {
   title: string;
   message: string;
   precision_fault: boolean;
+  same_in_fp32: boolean;
   culprit: Culprit;
   steps: { first: number; last: number; count: number };
   evidence: Record<string, Spelled | string>;

@@ -74,8 +74,7 @@ function article(finding: Finding, id: string, report: Report, open: boolean): H
     ["How we know", h("div", {}, h("p", {}, finding.message || finding.proof), evidence(finding))],
     ["Fix", fix(finding)],
     ["Explains", explained(finding)],
-    // Rules about the run itself (AMP9xx) are no fault of the program at all.
-    ["Note", finding.precision_fault || finding.rule.startsWith("AMP9") ? null : "Not a matter of precision: the same happens in fp32."],
+    ["Note", finding.same_in_fp32 ? "Not a matter of precision: the same happens in fp32." : null],
   ];
   const text = h("dl", { class: "parts" }, ...parts.flatMap(([name, part]) => (part ? [h("dt", {}, name), h("dd", {}, part)] : [])));
   const details = h(
