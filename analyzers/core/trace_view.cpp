@@ -333,6 +333,13 @@ std::vector<bool> TraceView::loss_makers() const {
   return makes_loss;
 }
 
+bool overwrites_parameter(const trace::NonfiniteEvent& event) noexcept {
+  return event.kind != trace::OriginKind::absorber &&
+         std::any_of(event.inputs.begin(), event.inputs.end(), [](const trace::WitnessTensor& input) {
+           return !input.looked_at && input.type.parameter != trace::none;  // Its memory holds the result now.
+         });
+}
+
 void TraceView::index_outcomes() {
   for (const std::int64_t step : skipped_steps_)
     outcomes_[step].skipped = true;
@@ -362,6 +369,12 @@ void TraceView::index_outcomes() {
   }
   for (const trace::SeriesPoint& point : trace_->series) {
     if (point.name == "loss" && point.nonfinite > 0 && point.first_step != point.last_step) attribute_loss(point);
+  }
+  // Updates by hand have no step that says what went into it; the write itself does.
+  for (const trace::NonfiniteEvent& event : trace_->nonfinite_events) {
+    const Site* const writer = site(event.site);
+    if (writer == nullptr || writer->phase != trace::Phase::forward || !overwrites_parameter(event)) continue;
+    outcomes_[event.step].stepped = outcomes_[event.step].applied_nonfinite = true;
   }
   for (const trace::StepRun& run : trace_->step_runs) {
     bool flagged = false;

@@ -28,11 +28,14 @@ struct StepOutcome {
   bool stepped = false;              ///< an optimizer changed parameters
   bool loss_nonfinite = false;       ///< the value backward started from was NaN or infinite
   bool gradients_nonfinite = false;  ///< a parameter's gradient was
-  bool applied_nonfinite = false;    ///< such gradients went into an optimizer step
+  bool applied_nonfinite = false;    ///< such gradients went into an optimizer step, or an update by hand
   [[nodiscard]] bool bad() const noexcept {
     return skipped || loss_nonfinite || gradients_nonfinite || applied_nonfinite;
   }
 };
+
+/// Whether a call wrote non-finite values over a parameter.
+[[nodiscard]] bool overwrites_parameter(const trace::NonfiniteEvent& event) noexcept;
 
 class TraceView {
  public:

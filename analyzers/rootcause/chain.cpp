@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "analyzers/rootcause/scene.h"
+
 namespace ampscope::analyzers {
 
 namespace {
@@ -49,8 +51,10 @@ std::vector<std::int64_t> way_to_loss(const TraceView& view, std::int64_t start)
 
 std::string birth_note(const Origin& origin) {
   if (origin.kind == trace::OriginKind::input) return "first used here";
-  const NonfiniteCounts counts = output_counts(*origin.event);
-  return counts.infinite() != 0 ? "overflows" : "makes NaN";
+  if (output_counts(*origin.event).infinite() == 0) return "makes NaN";
+  // 1 / 0 and log(0) are infinite whatever the format.
+  const bool pole = divides_by_zero(origin) || (origin.event->replay.done && !origin.event->replay.finite);
+  return pole ? "makes infinity" : "overflows";
 }
 
 }  // namespace
@@ -116,7 +120,7 @@ std::vector<ChainLink> build_chain(const TraceView& view, const Origin& origin, 
   if (origin.outcome.skipped || origin.outcome.applied_nonfinite) {
     ChainLink link;
     link.step = step;
-    link.op = "Optimizer.step";
+    link.op = view.trace().optimizers.empty() ? "update by hand" : "Optimizer.step";
     link.phase = trace::Phase::optimizer;
     link.note = origin.outcome.skipped ? "skipped step" : "goes into the weights";
     chain.push_back(std::move(link));

@@ -431,14 +431,10 @@ Origin make_masked_origin(const TraceView& view, const Candidate& mask, const Ca
 /// A call that wrote non-finite values over a weight that was finite; null when the step has none. Rows of a weight
 /// that no batch uses never show it in a loss.
 const Candidate* spoils_weight(std::span<const Candidate> candidates) {
-  for (const Candidate& candidate : candidates) {
-    const auto& inputs = candidate.event->inputs;
-    const bool writes = std::any_of(inputs.begin(), inputs.end(), [](const trace::WitnessTensor& input) {
-      return !input.looked_at && input.type.parameter != trace::none;  // Its memory holds the result now.
-    });
-    if (writes && candidate.site->phase == Phase::optimizer) return &candidate;
-  }
-  return nullptr;
+  const auto found = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& candidate) {
+    return candidate.site->phase != Phase::backward && overwrites_parameter(*candidate.event);
+  });
+  return found != candidates.end() ? &*found : nullptr;
 }
 
 /// Where the values came from that `write` puts into a weight, although loss and gradients of the step were finite.
@@ -446,7 +442,7 @@ std::optional<Origin> origin_of_write(const TraceView& view, std::span<const Can
   const Candidate* const write = spoils_weight(candidates);
   if (write == nullptr) return std::nullopt;
   for (const Candidate& candidate : candidates) {
-    if (candidate.site->phase != Phase::optimizer || !candidate.begins()) continue;
+    if (candidate.site->phase != write->site->phase || !candidate.begins()) continue;
     if (&candidate == write || took_values_of(view, candidates, *write, candidate))
       return make_origin(view, candidate, step, candidates.size());
   }
@@ -472,6 +468,7 @@ std::optional<Origin> origin_in(Ancestry& ancestry, std::span<const SkipAnalysis
   if (!outcome.skipped && !outcome.applied_nonfinite) return std::nullopt;
   const auto birth = std::find_if(all.begin(), all.end(), [](const Candidate& c) { return c.backward() || c.scaling; });
   if (birth == all.end()) {
+    if (std::optional<Origin> written = origin_of_write(view, all, step)) return written;
     if (by_design(scalers, step)) return std::nullopt;
     const Candidate* const found = first_before_loss(ancestry, all, step);
     return found != nullptr ? std::optional(make_origin(view, *found, step, all.size())) : std::nullopt;

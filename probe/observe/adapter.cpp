@@ -146,7 +146,10 @@ void ampscope_note_scaler_region(int begin) {
 }
 
 void ampscope_note_optimizer_made(void) {
-  if (Session* current = observed()) current->objects_made.fetch_add(1, std::memory_order_relaxed);
+  Session* const current = observed();
+  if (!current) return;
+  current->objects_made.fetch_add(1, std::memory_order_relaxed);
+  current->optimizer_made.store(true, std::memory_order_relaxed);
 }
 
 int64_t ampscope_python_calls(void) {

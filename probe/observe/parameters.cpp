@@ -23,6 +23,21 @@ std::int64_t element_count(const c10::TensorImpl& tensor) {
   return tensor.has_symbolic_sizes_strides() ? 0 : tensor.numel();
 }
 
+void keep_variable(Protocol& p, std::size_t parameter, const at::Tensor& variable) {
+  while (p.variables.size() <= parameter)
+    p.variables.emplace_back(at::Tensor().getIntrusivePtr());
+  p.variables[parameter] = WeakTensor(variable.getIntrusivePtr());
+}
+
+void add_gradient_of(const Protocol& p, std::size_t parameter, Gradients& found) {
+  auto strong = p.variables[parameter].lock();
+  if (!strong) return;
+  const at::Tensor variable(std::move(strong));
+  if (variable.defined() && variable.grad().defined()) {
+    found.emplace_back(static_cast<std::int64_t>(parameter), variable.grad());
+  }
+}
+
 }  // namespace
 
 std::int64_t parameter_of(Session& session, const c10::TensorImpl& leaf) {
@@ -95,6 +110,54 @@ std::int64_t gradient_at(Session& session, const void* address) {
   const bool current =
       variable.defined() && variable.grad().defined() && address_of(*variable.grad().unsafeGetTensorImpl()) == address;
   return current ? parameter : trace::none;
+}
+
+std::int64_t learn_parameter(Session& session, const at::Tensor& leaf) {
+  const std::int64_t parameter = parameter_of(session, *leaf.unsafeGetTensorImpl());
+  if (parameter < 0) return parameter;
+  const std::lock_guard lock(session.protocol.mutex);
+  keep_variable(session.protocol, static_cast<std::size_t>(parameter), leaf);
+  return parameter;
+}
+
+void note_gradient(Session& session, std::int64_t parameter, const at::Tensor& variable) {
+  if (parameter < 0) return;
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  const auto index = static_cast<std::size_t>(parameter);
+  keep_variable(p, index, variable);
+  if (p.fresh_gradients.size() <= index) p.fresh_gradients.resize(index + 1, 0);
+  p.fresh_gradients[index] = 1;
+}
+
+void take_fresh_gradients(Session& session, std::int64_t optimizer, Gradients& taken) {
+  taken.clear();
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  for (std::size_t index = 0; index < p.fresh_gradients.size(); ++index) {
+    if (!p.fresh_gradients[index]) continue;
+    const std::int64_t owner = p.parameters[index].optimizer;
+    if (optimizer >= 0 && owner >= 0 && owner != optimizer) continue;
+    p.fresh_gradients[index] = 0;
+    add_gradient_of(p, index, taken);
+  }
+}
+
+void known_gradients(Session& session, std::int64_t optimizer, Gradients& found) {
+  found.clear();
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  for (std::size_t index = 0; index < p.variables.size(); ++index) {
+    const std::int64_t owner = p.parameters[index].optimizer;
+    if (optimizer < 0 || owner < 0 || owner == optimizer) add_gradient_of(p, index, found);
+  }
+}
+
+void forget_fresh_gradient(Session& session, std::int64_t parameter) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  const auto index = static_cast<std::size_t>(parameter);
+  if (parameter >= 0 && index < p.fresh_gradients.size()) p.fresh_gradients[index] = 0;
 }
 
 }  // namespace ampscope::observe

@@ -110,7 +110,13 @@ void note_parameter_write(Session& session, ThreadState& thread, const Frame& fr
   if (!target) return;
   // Where gradients are recorded a parameter itself cannot be written in place; what shares its memory (.data) can.
   if (c10::GradMode::is_enabled() && target->requires_grad()) return;
-  const std::int64_t parameter = parameter_at(session, address_of(*target->unsafeGetTensorImpl()));
+  std::int64_t parameter = parameter_at(session, address_of(*target->unsafeGetTensorImpl()));
+  // With torch.autograd.grad alone nothing but the update itself tells which tensors are trained. Where there is an
+  // optimizer it is an input that is changed so, as attacks do.
+  if (parameter < 0 && session.protocol.only_takes_gradients.load(std::memory_order_relaxed) &&
+      !session.optimizer_made.load(std::memory_order_relaxed) && target->requires_grad() && target->is_leaf()) {
+    parameter = learn_parameter(session, *target);
+  }
   if (parameter < 0) return;
   if (frame.phase == trace::Phase::optimizer) {
     optimizer_touched(session, thread, parameter);

@@ -189,54 +189,6 @@ void assign_owner(Session& session, std::int64_t parameter, std::int64_t optimiz
   session.recorder.define(owned);
 }
 
-void note_gradient(Session& session, std::int64_t parameter, const at::Tensor& variable) {
-  if (parameter < 0) return;
-  Protocol& p = session.protocol;
-  const std::lock_guard lock(p.mutex);
-  const auto index = static_cast<std::size_t>(parameter);
-  while (p.variables.size() <= index)
-    p.variables.emplace_back(at::Tensor().getIntrusivePtr());
-  p.variables[index] = WeakTensor(variable.getIntrusivePtr());
-  if (p.fresh_gradients.size() <= index) p.fresh_gradients.resize(index + 1, 0);
-  p.fresh_gradients[index] = 1;
-}
-
-namespace {
-
-void add_gradient_of(const Protocol& p, std::size_t parameter, Gradients& found) {
-  auto strong = p.variables[parameter].lock();
-  if (!strong) return;
-  const at::Tensor variable(std::move(strong));
-  if (variable.defined() && variable.grad().defined()) {
-    found.emplace_back(static_cast<std::int64_t>(parameter), variable.grad());
-  }
-}
-
-}  // namespace
-
-void take_fresh_gradients(Session& session, std::int64_t optimizer, Gradients& taken) {
-  taken.clear();
-  Protocol& p = session.protocol;
-  const std::lock_guard lock(p.mutex);
-  for (std::size_t index = 0; index < p.fresh_gradients.size(); ++index) {
-    if (!p.fresh_gradients[index]) continue;
-    const std::int64_t owner = p.parameters[index].optimizer;
-    if (optimizer >= 0 && owner >= 0 && owner != optimizer) continue;
-    p.fresh_gradients[index] = 0;
-    add_gradient_of(p, index, taken);
-  }
-}
-
-void known_gradients(Session& session, std::int64_t optimizer, Gradients& found) {
-  found.clear();
-  Protocol& p = session.protocol;
-  const std::lock_guard lock(p.mutex);
-  for (std::size_t index = 0; index < p.variables.size(); ++index) {
-    const std::int64_t owner = p.parameters[index].optimizer;
-    if (optimizer < 0 || owner < 0 || owner == optimizer) add_gradient_of(p, index, found);
-  }
-}
-
 bool unscaled_in_this_step(Session& session, std::int64_t optimizer) {
   const std::lock_guard lock(session.protocol.mutex);
   return session.protocol.ledger.contains(EventKind::unscale, optimizer);
@@ -247,13 +199,6 @@ bool is_fused(Session& session, std::int64_t optimizer) {
   const auto& optimizers = session.protocol.optimizers;
   return optimizer >= 0 && static_cast<std::size_t>(optimizer) < optimizers.size() &&
          optimizers[static_cast<std::size_t>(optimizer)].fused;
-}
-
-void forget_fresh_gradient(Session& session, std::int64_t parameter) {
-  Protocol& p = session.protocol;
-  const std::lock_guard lock(p.mutex);
-  const auto index = static_cast<std::size_t>(parameter);
-  if (parameter >= 0 && index < p.fresh_gradients.size()) p.fresh_gradients[index] = 0;
 }
 
 bool is_scale_tensor(Session& session, const c10::IValue& value) {
@@ -342,7 +287,11 @@ void backward_ends(Session& session, ThreadState& thread) {
   if (!thread.backward_accumulated) flags |= flag::gradients_only;
   if (thread.backward_accumulated) p.last_backward_scaled = thread.backward_scaled;
   p.ledger.amend(EventKind::backward, flags, thread.backward_optimizers, thread.backward_added);
-  if (thread.backward_accumulated) {
+  p.gradients_accumulated |= thread.backward_accumulated;
+  p.only_takes_gradients.store(!p.gradients_accumulated, std::memory_order_relaxed);
+  // Before the first update it is not known whether a pass that only takes gradients is the training or a part of it.
+  const bool trains = thread.backward_accumulated || (!p.gradients_accumulated && p.ledger.step() > 0);
+  if (trains) {
     // On a device the scale is read only when the scaler itself reads it: losses before that are not known.
     if (thread.has_pending_loss && (p.scale_known || !thread.backward_scaled)) {
       const double scale = thread.backward_scaled ? p.scale : 1;

@@ -24,6 +24,8 @@ namespace ampscope::observe {
 /// Optimizer known under an identity of Python, none if it is new.
 [[nodiscard]] std::int64_t optimizer_of_object(Session& session, std::uintptr_t object);
 void assign_owner(Session& session, std::int64_t parameter, std::int64_t optimizer);
+/// Id of the parameter that a leaf is which the program updates, though no backward pass has left a gradient with it.
+std::int64_t learn_parameter(Session& session, const at::Tensor& leaf);
 /// A parameter's gradient has just been accumulated.
 void note_gradient(Session& session, std::int64_t parameter, const at::Tensor& variable);
 /// Gradients by parameter id.

@@ -118,7 +118,9 @@ struct Protocol {
   bool parameters_written = false;               ///< by hand, since the last backward pass
   std::atomic<bool> parameters_written_hint{false};  ///< the same, to be asked without the lock
   bool optimizer_seen = false;
-  bool last_backward_scaled = false;  ///< the latest backward pass that was seen was of a scaled loss
+  bool gradients_accumulated = false;             ///< some backward pass has left gradients with its parameters
+  std::atomic<bool> only_takes_gradients{false};  ///< there were passes, all by autograd.grad
+  bool last_backward_scaled = false;              ///< the latest backward pass that was seen was of a scaled loss
   bool budget_refusal_told = false;
   /// What Python's frames said of a scaler's call, by the scale tensor's address and by the parameter; valid for as
   /// long as no scaler or optimizer has been made since.
@@ -170,6 +172,7 @@ struct Session {
   std::atomic<bool> unannounced_scaler{false};  ///< the scaler's operators ran where nothing had announced them
   std::atomic<std::int64_t> note_ticks{0};      ///< what a note of Python's costs before it comes to us
   std::atomic<std::uint64_t> objects_made{0};   ///< scalers and optimizers that Python has made
+  std::atomic<bool> optimizer_made{false};      ///< Python has made one
   std::atomic<bool> walks_frames{true};         ///< in the running step every site is looked up in Python's frames
   std::atomic<bool> full_numerics{true};        ///< in the running step
   std::atomic<bool> timed{true};                ///< ops of the running step are timed
