@@ -211,7 +211,9 @@ inline constexpr std::uint32_t half_gradients = 1U << 23;     ///< gradients in 
 inline constexpr std::uint32_t no_gradients = 1U << 24;       ///< step: the optimizer has no gradients
 inline constexpr std::uint32_t nothing_to_update = 1U << 25;  ///< update: nothing was unscaled since the last one
 inline constexpr std::uint32_t never_scaled = 1U << 26;       ///< no loss has been scaled yet
-inline constexpr std::uint32_t needs_closure = 1U << 27;  ///< a closure was given, or the optimizer cannot do without
+inline constexpr std::uint32_t needs_closure = 1U << 27;   ///< a closure was given, or the optimizer cannot do without
+inline constexpr std::uint32_t next_iteration = 1U << 28;  ///< scale_read: what multiplies or divides by it does so in
+                                                           ///< the next iteration
 }  // namespace event_flag
 
 struct ProtocolEvent {

@@ -106,7 +106,7 @@ void ampscope_note_schedule_step(uintptr_t object, const char* class_name, uintp
 }
 
 void ampscope_note_scale_read(uintptr_t scaler, int as_factor) {
-  with_thread([&](Session& current, ThreadState&) { scale_read(current, scaler, as_factor != 0); });
+  with_thread([&](Session& current, ThreadState&) { scale_read(current, scaler, as_factor != 0, as_factor == 2); });
 }
 
 void ampscope_note_scaler_made(uintptr_t scaler) {

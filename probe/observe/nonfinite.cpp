@@ -231,7 +231,7 @@ bool takes_nonfinite(const Session& session, const Frame& frame) noexcept {
 }
 
 bool written_in_earlier_step(const ThreadState& thread, const ProducerTable::Entry& entry) noexcept {
-  return entry.known && entry.thread == thread.slot && thread.clock_step > 0 && entry.clock < thread.step_clock;
+  return entry.known && entry.thread == thread.slot && thread.clock_step > 0 && entry.clock <= thread.step_clock;
 }
 
 void look_before_write(Frame& frame, const at::Tensor& target) {

@@ -1,4 +1,5 @@
 // Parameters and their gradients, known again by where they lie in memory.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -141,6 +142,20 @@ void take_fresh_gradients(Session& session, std::int64_t optimizer, Gradients& t
     p.fresh_gradients[index] = 0;
     add_gradient_of(p, index, taken);
   }
+}
+
+bool gradients_replaced(Session& session, std::int64_t optimizer) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  Gradients found;
+  for (std::size_t index = 0; index < p.fresh_gradients.size(); ++index) {
+    const std::int64_t owner = p.parameters[index].optimizer;
+    if (p.fresh_gradients[index] && (optimizer < 0 || owner < 0 || owner == optimizer))
+      add_gradient_of(p, index, found);
+  }
+  return std::any_of(found.begin(), found.end(), [&](const auto& gradient) {
+    return session.gradients.find(address_of(*gradient.second.unsafeGetTensorImpl())) != gradient.first;
+  });
 }
 
 void known_gradients(Session& session, std::int64_t optimizer, Gradients& found) {

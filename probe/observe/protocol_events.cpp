@@ -152,9 +152,14 @@ void set_scale(Protocol& p, double scale) {
   p.scales.store(scale != 1, std::memory_order_relaxed);
 }
 
-/// Whether a factor is the inverse of the loss scale, up to rounding.
+/// Whether a factor is the inverse of the loss scale, up to rounding, or that of the scale times a count (of
+/// micro-batches, of processes).
 bool undoes(const Protocol& p, double factor) {
-  return p.scale != 1 && std::abs(factor * p.scale - 1) < 1e-5;
+  constexpr double largest_count = 64;
+  if (p.scale == 1) return false;
+  const double count = 1 / (factor * p.scale);
+  const double whole = std::round(count);
+  return whole >= 1 && whole <= largest_count && std::abs(count - whole) < 2e-6 * whole;
 }
 
 std::uint32_t autocast_flags(bool autocast, trace::DType dtype) {
@@ -211,6 +216,17 @@ bool is_scale_tensor(Session& session, const c10::IValue& value) {
 double current_scale(Session& session) {
   const std::lock_guard lock(session.protocol.mutex);
   return session.protocol.scale;
+}
+
+std::int64_t gradients_divided_at(Session& session, std::int64_t optimizer) {
+  const std::lock_guard lock(session.protocol.mutex);
+  std::int64_t site = trace::none;
+  for (const trace::ProtocolEvent& event : session.protocol.ledger.events()) {
+    if (event.kind == EventKind::backward || event.kind == EventKind::unscale) site = trace::none;
+    const bool divides = event.kind == EventKind::gradient_read && (event.flags & flag::by_inverse_scale) != 0;
+    if (divides && (optimizer < 0 || event.object < 0 || event.object == optimizer)) site = event.site;
+  }
+  return site;
 }
 
 double pending_scale(Session& session, std::int64_t optimizer) {
@@ -540,7 +556,7 @@ void schedule_stepped(Session& session, ThreadState& thread, std::uintptr_t obje
   add_event(session, thread, event);
 }
 
-void scale_read(Session& session, std::uintptr_t scaler, bool as_factor) {
+void scale_read(Session& session, std::uintptr_t scaler, bool as_factor, bool next_iteration) {
   ThreadState* thread = thread_state(session);
   if (!thread) return;
   Protocol& p = session.protocol;
@@ -549,7 +565,7 @@ void scale_read(Session& session, std::uintptr_t scaler, bool as_factor) {
   add_event(session, *thread,
             {.kind = EventKind::scale_read,
              .object = known == p.scaler_by_object.end() ? trace::none : known->second,
-             .flags = as_factor ? flag::by_inverse_scale : 0U});
+             .flags = (as_factor ? flag::by_inverse_scale : 0U) | (next_iteration ? flag::next_iteration : 0U)});
 }
 
 void scaler_made(Session& session, std::uintptr_t scaler) {

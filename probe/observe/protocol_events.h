@@ -33,6 +33,10 @@ using Gradients = std::vector<std::pair<std::int64_t, at::Tensor>>;
 /// Takes the gradients that nobody has looked at since they arrived, of one optimizer's parameters or (none) of all.
 /// `taken` is the caller's so that its memory is used again.
 void take_fresh_gradients(Session& session, std::int64_t optimizer, Gradients& taken);
+/// Whether a parameter whose gradient nobody has looked at since it arrived has another one now.
+[[nodiscard]] bool gradients_replaced(Session& session, std::int64_t optimizer);
+/// The site that made quotients of gradients and the loss scale since they arrived, none if none has.
+[[nodiscard]] std::int64_t gradients_divided_at(Session& session, std::int64_t optimizer);
 /// Parameters of an optimizer that have a gradient now. For steps whose backward passes are not seen.
 void known_gradients(Session& session, std::int64_t optimizer, Gradients& found);
 [[nodiscard]] bool unscaled_in_this_step(Session& session, std::int64_t optimizer);
@@ -78,7 +82,7 @@ void optimizer_stepped(Session& session, ThreadState& thread, std::int64_t optim
                        bool through_scaler, bool fused, bool fused_found_inf, double learning_rate);
 void schedule_stepped(Session& session, ThreadState& thread, std::uintptr_t object, const std::string& class_name,
                       std::uintptr_t optimizer_object, bool from_constructor);
-void scale_read(Session& session, std::uintptr_t scaler, bool as_factor);
+void scale_read(Session& session, std::uintptr_t scaler, bool as_factor, bool next_iteration);
 void scaler_made(Session& session, std::uintptr_t scaler);
 void scaler_restored(Session& session, std::uintptr_t scaler);
 void optimizer_restored(Session& session, std::uintptr_t optimizer);

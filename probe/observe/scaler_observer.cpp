@@ -344,6 +344,11 @@ void optimizer_touched(Session& session, ThreadState& thread, std::int64_t param
 }
 
 void look_at_fresh_gradients(Session& session, ThreadState& thread, std::int64_t optimizer) {
+  // p.grad = p.grad / scale: what the quotient was for shows only now.
+  if (const std::int64_t site = gradients_divided_at(session, optimizer);
+      site >= 0 && gradients_replaced(session, optimizer)) {
+    gradients_touched(session, thread, site, optimizer, true, 1 / current_scale(session));
+  }
   if (!session.looks_at_gradients()) return;
   const double scale = pending_scale(session, optimizer);
   if (!session.sees_operators()) {

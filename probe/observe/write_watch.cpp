@@ -86,7 +86,7 @@ double number_at(Inputs inputs, std::size_t index) noexcept {
 /// written.
 bool is_kept(const ThreadState& thread, const Frame& frame, const ProducerTable::Entry& writer) {
   if (!writer.known || writer.thread != thread.slot) return true;
-  return static_cast<std::int32_t>(writer.clock - thread.step_clock) < 0 ||
+  return static_cast<std::int32_t>(writer.clock - thread.step_clock) <= 0 ||
          (frame.site && writer.site == frame.site->id);
 }
 

@@ -123,7 +123,9 @@ std::string healthy(const analyzers::Report& report, const TerminalOptions& opti
   const analyzers::RunSummary& run = report.run;
   if (run.steps == 0) {
     return hanging(paint(Tone::warning, "nothing to judge: "), 18,
-                   "the trace holds no finished training step, so no rule could be applied", options.width);
+                   "the trace holds no finished training step, so no rule could be applied. A loop without backward() "
+                   "and optimizer marks its steps itself: ampscope.step()",
+                   options.width);
   }
   return hanging(
       paint(Tone::fix, "clean: "), 7,

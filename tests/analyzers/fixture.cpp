@@ -285,6 +285,7 @@ class Builder {
         {"fresh_nonfinite", flag::fresh_nonfinite},
         {"to_number", flag::to_number},
         {"other_divisor", flag::other_divisor},
+        {"next_iteration", flag::next_iteration},
         {"unscaled_twice", flag::unscaled_twice},
         {"stepped_twice", flag::stepped_twice},
         {"unscaled_late", flag::unscaled_late},

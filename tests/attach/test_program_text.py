@@ -21,7 +21,7 @@ PROGRAM = """
 
     class Scaler:
         def get_scale(self):
-            told.append(text.is_used_as_factor(sys._getframe(1)))
+            told.append(text.use_as_factor(sys._getframe(1)))
             return 2.0
 
     class Layer:
@@ -60,6 +60,12 @@ PROGRAM = """
         str(scaler.get_scale())
         return one * scale
 
+    def reads_for_next(scaler, values):
+        scale = scaler.get_scale()
+        for value in values:
+            value / scale
+            scale = scaler.get_scale()
+
     Tensor.weight = Tensor()
     casts(Tensor(), Tensor(), Tensor())
     Layer().by_weight(Tensor())
@@ -69,7 +75,8 @@ PROGRAM = """
     monitor.keep()
     monitor.divide(1.0)
     monitor.show()
-    print("".join("ny"[each] for each in told))
+    reads_for_next(Scaler(), [1.0])
+    print("".join("nyx"[each] for each in told))
 """
 
 
@@ -80,7 +87,7 @@ class EveryPython(AttachCase):
         for python in pythons():
             with self.subTest(python):
                 done = subprocess.run([python, program, text], capture_output=True, text=True)
-                self.assertEqual(done.stdout.split(), ["ynnyyynyynynyn"], done.stderr)
+                self.assertEqual(done.stdout.split(), ["ynnyyynyynynynyx"], done.stderr)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,23 @@ std::optional<double> limit_of(const trace::Site& site, Clip kind) {
   return largest;
 }
 
+/// max_norm * scaler.get_scale() is right: the limit then is of the size that scaled gradients have. A site keeps the
+/// limit of its first call.
+bool has_size_of_scale(const TraceView& view, const trace::Site& site, double limit) {
+  const double scale = view.scale_at(std::max<std::int64_t>(view.totals(site.id).first_step, 0)).value_or(0);
+  return scale <= 0 || limit / scale >= 0.01;
+}
+
+/// Whether the program multiplies or divides by a scale that it has read, anywhere.
+bool uses_scale_as_factor(const TraceView& view) {
+  const auto& patterns = view.trace().patterns;
+  return std::any_of(patterns.begin(), patterns.end(), [](const trace::StepPattern& pattern) {
+    return std::any_of(pattern.events.begin(), pattern.events.end(), [](const trace::ProtocolEvent& event) {
+      return event.kind == EventKind::scale_read && (event.flags & event_flag::by_inverse_scale) != 0;
+    });
+  });
+}
+
 struct Case {
   StepSpan steps;
   std::int64_t site = trace::none;
@@ -104,7 +121,7 @@ bool multiplies_by_measure(const TraceView& view, const trace::Site& site, const
 /// Follows what a program does with gradients between the backward pass and the scaler.
 class Collector {
  public:
-  explicit Collector(const TraceView& view) : view_(view) {}
+  explicit Collector(const TraceView& view) : view_(view), scale_is_factor_(uses_scale_as_factor(view)) {}
 
   std::vector<Case> collect() {
     walk_protocol(view_, [this](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
@@ -144,13 +161,13 @@ class Collector {
              const StepSpan& span) {
     // What the program has divided by the scale itself has its true size, whoever divides it again (AMP205).
     if ((event.flags & event_flag::scaled) == 0 || gradients.unscaled || gradients.divided) return Clip::none;
-    if (event.kind == EventKind::gradient_read && (event.flags & event_flag::by_inverse_scale) != 0) return Clip::none;
+    if ((event.flags & event_flag::by_inverse_scale) != 0) return Clip::none;
     const Clip kind = clip_kind(site, gradients, by_own_measure(site));
     const double scale = view_.scale_at(span.first).value_or(0);
     if (kind == Clip::none || scale == 1) return Clip::none;
-    // max_norm * scaler.get_scale() is right: the limit then is of the size that scaled gradients have.
     const std::optional<double> limit = limit_of(site, kind);
-    return gradients.scale_read && (!limit || scale <= 0 || *limit / scale >= 0.01) ? Clip::none : kind;
+    if (!limit) return gradients.scale_read ? Clip::none : kind;
+    return (gradients.scale_read || scale_is_factor_) && has_size_of_scale(view_, site, *limit) ? Clip::none : kind;
   }
 
   bool by_own_measure(const trace::Site& site) {
@@ -194,6 +211,7 @@ class Collector {
   };
 
   const TraceView& view_;
+  bool scale_is_factor_;
   std::vector<Case> cases_;
   std::set<std::int64_t> norm_sites_;  ///< of the running step
   // Of all steps: a site tells who made its inputs of its first call alone.
@@ -219,7 +237,7 @@ void find_in_backward(const TraceView& view, std::vector<Case>& cases) {
     if (totals.checked_calls > 0 && totals.absmax < 0.999 * *limit) continue;  // it has changed nothing
     const std::int64_t first = std::max<std::int64_t>(totals.first_step, 0);
     const double scale = view.scale_at(first).value_or(1);
-    if (scale == 1 || (view.any_event(EventKind::scale_read) && *limit / scale >= 0.01)) continue;
+    if (scale == 1 || (view.any_event(EventKind::scale_read) && has_size_of_scale(view, site, *limit))) continue;
     const std::int64_t last = std::max(totals.last_step, first);
     cases.push_back({{first, last, std::max<std::int64_t>(totals.steps, 1)}, site.id, Clip::value, {}, true});
   }

@@ -27,8 +27,8 @@ std::map<std::int64_t, Bypass> find_bypasses(const TraceView& view) {
     if ((event.flags & (event_flag::through_scaler | event_flag::fused)) != 0) return;
     const GradientState& gradients = before.of(event.object);
     if (!gradients.present || !gradients.certain || !gradients.scaled) return;
-    // Divided by hand: the scale was read and the gradients were changed since backward.
-    if (gradients.scale_read && gradients.written) return;
+    // Divided by hand: by the scale itself, or the scale was read and the gradients were changed since backward.
+    if (gradients.divided || (gradients.scale_read && gradients.written)) return;
     const bool nonfinite = (event.flags & event_flag::nonfinite_gradients) != 0 || gradients.found_inf;
     // Unscaled, then stepped without asking the scaler: wrong only when there was something to ask about.
     if (gradients.unscaled && !nonfinite) return;

@@ -60,6 +60,7 @@ Read find_reads(const TraceView& view) {
         updated = true;
         break;
       case EventKind::scale_read:
+        if ((event.flags & event_flag::next_iteration) != 0) break;  // it is that one's scale
         if (!updated) divisor_kept = divisor_kept || (event.flags & event_flag::by_inverse_scale) != 0;
         // What is only shown after the update divides nothing where something else does.
         if (!updated || (divisor_kept && (event.flags & event_flag::by_inverse_scale) == 0)) break;

@@ -41,7 +41,7 @@ AMPSCOPE_API void ampscope_note_optimizer_step(uintptr_t object, const char* cla
                                                int through_scaler, int begin);
 AMPSCOPE_API void ampscope_note_schedule_step(uintptr_t object, const char* class_name, uintptr_t optimizer,
                                               int from_constructor);
-/* `as_factor`: the program multiplies or divides by what it read, then or later. */
+/* `as_factor`: 1: the program multiplies or divides by what it read, then or later; 2: only in the next iteration. */
 AMPSCOPE_API void ampscope_note_scale_read(uintptr_t scaler, int as_factor);
 /* Around calls of a scaler that unscale gradients or update the scale: with a budget, operators may be unwatched
  * outside. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 from types import CodeType, FrameType
 from typing import Any
@@ -21,7 +22,16 @@ _BETWEEN = ("LOAD_", "CALL", "PRECALL", "PUSH_NULL", "CACHE", "EXTENDED_ARG")
 _CALLERS = 2
 
 
-def is_used_as_factor(frame: FrameType, depth: int = 0) -> bool:
+class Factor(enum.IntEnum):
+    """What becomes of a result. The adapter knows these numbers."""
+
+    NO = 0
+    YES = 1
+    #: All that multiplies or divides with it stands above it, so it meets the result in the next iteration.
+    NEXT_ITERATION = 2
+
+
+def use_as_factor(frame: FrameType, depth: int = 0) -> Factor:
     """Whether the result of the call that `frame` is at is multiplied or divided with, there or under its name.
 
     The name is looked for in the same function, and one of an object's attributes or a constant key in the other
@@ -31,22 +41,22 @@ def is_used_as_factor(frame: FrameType, depth: int = 0) -> bool:
     # Python points at the call or at the cache entries behind it.
     at = sum(each.offset <= frame.f_lasti for each in instructions) - 1
     if at < 0:
-        return False
+        return Factor.NO
     for position in range(at + 1, min(at + 1 + _REACH, len(instructions))):
         instruction = instructions[position]
         if _is_factor_operator(instruction):
-            return True
+            return Factor.YES
         if instruction.opname == "STORE_SUBSCR":
-            return _is_factor_anywhere(frame, instructions, _keys(instructions[position - 1]), whole_class=True)
+            return _use_of(frame, instructions, position, _keys(instructions[position - 1]), whole_class=True)
         if instruction.opname.startswith("STORE_"):
             whole_class = instruction.opname == "STORE_ATTR"
-            return _is_factor_anywhere(frame, instructions, _names(instruction), whole_class)
+            return _use_of(frame, instructions, position, _names(instruction), whole_class)
         if instruction.opname == "RETURN_VALUE":
             caller = frame.f_back
-            return caller is not None and depth < _CALLERS and is_used_as_factor(caller, depth + 1)
+            return use_as_factor(caller, depth + 1) if caller is not None and depth < _CALLERS else Factor.NO
         if not instruction.opname.startswith(("LOAD_", "UNARY_", "CACHE", "RESUME", "COPY", "PRECALL", "EXTENDED_ARG")):
-            return False
-    return False
+            return Factor.NO
+    return Factor.NO
 
 
 # What is no tensor and has a dtype as well: settings.
@@ -96,31 +106,36 @@ def _is_dtype_of_tensor(instructions: list[Any], at: int) -> bool:
     return owner.opname.startswith("LOAD_") and _names(owner)[-1] not in _SETTINGS
 
 
-def _is_factor_anywhere(frame: FrameType, instructions: list[Any], names: tuple[str, ...], whole_class: bool) -> bool:
-    if any(_is_factor_in(instructions, name) for name in names):
-        return True
+def _use_of(
+    frame: FrameType, instructions: list[Any], stored_at: int, names: tuple[str, ...], whole_class: bool
+) -> Factor:
+    here = [use for name in names for use in _uses_as_factor(instructions, name)]
+    if any(use > stored_at for use in here):
+        return Factor.YES
     code = frame.f_code
-    if not whole_class or not code.co_argcount:
-        return False
-    owner = frame.f_locals.get(code.co_varnames[0])
-    for function in vars(type(owner)).values():
-        other = getattr(function, "__code__", None)
-        if isinstance(other, CodeType) and other is not code:
-            if any(_is_factor_in(_instructions(other), name) for name in names):
-                return True
-    return False
+    if whole_class and code.co_argcount:
+        owner = frame.f_locals.get(code.co_varnames[0])
+        for function in vars(type(owner)).values():
+            other = getattr(function, "__code__", None)
+            if isinstance(other, CodeType) and other is not code:
+                if any(_uses_as_factor(_instructions(other), name) for name in names):
+                    return Factor.YES
+    return Factor.NEXT_ITERATION if here else Factor.NO
 
 
-def _is_factor_in(instructions: list[Any], name: str) -> bool:
+def _uses_as_factor(instructions: list[Any], name: str) -> list[int]:
+    """Where in the code the name is loaded to be multiplied or divided with."""
+    uses = []
     for position, instruction in enumerate(instructions):
         if not instruction.opname.startswith("LOAD_") or name not in _names(instruction) + _keys(instruction):
             continue
         for later in instructions[position + 1 : position + 1 + _REACH]:
             if _is_factor_operator(later):
-                return True
+                uses.append(position)
+                break
             if not later.opname.startswith(_BETWEEN) and not _is_subscription(later):
                 break
-    return False
+    return uses
 
 
 def _is_factor_operator(instruction: Any) -> bool:

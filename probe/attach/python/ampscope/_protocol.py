@@ -18,7 +18,7 @@ from types import CodeType, FrameType, MethodType
 from typing import Any
 
 from ._adapter import Adapter
-from ._program_text import is_used_as_factor
+from ._program_text import use_as_factor
 
 # From an optimizer's hook up to GradScaler.step there are profile_hook_step, the schedule's step counter and what
 # Lightning or accelerate put between; deeper means that somebody else called the optimizer.
@@ -153,7 +153,7 @@ class ProtocolNotes:
         key = (frame.f_code, frame.f_lasti)
         as_factor = self._scale_reads.get(key)
         if as_factor is None:
-            as_factor = self._scale_reads[key] = int(is_used_as_factor(frame))
+            as_factor = self._scale_reads[key] = int(use_as_factor(frame))
         self._adapter.note_scale_read(id(scaler), as_factor)
 
     # The scaler's life and its refusals
