@@ -370,6 +370,13 @@ void TraceView::index_outcomes() {
   for (const trace::SeriesPoint& point : trace_->series) {
     if (point.name == "loss" && point.nonfinite > 0 && point.first_step != point.last_step) attribute_loss(point);
   }
+  for (const trace::SeriesPoint& point : trace_->series) {
+    // Every backward pass of these steps began with a finite loss: the program has dropped the others.
+    const std::int64_t steps = point.last_step - point.first_step + 1;
+    if (point.name != "loss" || point.nonfinite != 0 || static_cast<std::int64_t>(point.count) < steps) continue;
+    for (auto it = outcomes_.lower_bound(point.first_step); it != outcomes_.upper_bound(point.last_step); ++it)
+      it->second.loss_nonfinite = false;
+  }
   // Updates by hand have no step that says what went into it; the write itself does.
   for (const trace::NonfiniteEvent& event : trace_->nonfinite_events) {
     const Site* const writer = site(event.site);
@@ -519,12 +526,12 @@ void TraceView::index_values() {
     nonfinite_by_site_[event->site].push_back(event);
 }
 
-const trace::NonfiniteEvent* TraceView::latest_nonfinite(std::int64_t site, std::int64_t step) const noexcept {
+const trace::NonfiniteEvent* TraceView::latest_harmless(std::int64_t site, std::int64_t step) const noexcept {
   const auto found = nonfinite_by_site_.find(site);
   if (found == nonfinite_by_site_.end()) return nullptr;
   const trace::NonfiniteEvent* latest = nullptr;
   for (const trace::NonfiniteEvent* event : found->second) {
-    if (event->step <= step) latest = event;
+    if (event->step <= step && !outcome(event->step).bad()) latest = event;
   }
   return latest;
 }

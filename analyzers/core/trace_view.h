@@ -127,7 +127,7 @@ class TraceView {
   /// The latest call of a site with a non-finite output in or before a step; null when none was kept. A site that did
   /// no harm several times is not looked at any closer, so what it does when it first does harm stands in an earlier
   /// step.
-  [[nodiscard]] const trace::NonfiniteEvent* latest_nonfinite(std::int64_t site, std::int64_t step) const noexcept;
+  [[nodiscard]] const trace::NonfiniteEvent* latest_harmless(std::int64_t site, std::int64_t step) const noexcept;
   /// Calls that made finite results of a non-finite input, in order; steps with such a value only.
   [[nodiscard]] std::span<const trace::NonfiniteEvent* const> absorbers() const noexcept { return absorbers_; }
   [[nodiscard]] std::vector<const trace::SeriesPoint*> series(const std::string& name) const;

@@ -186,7 +186,7 @@ std::string describe_outcome(const Origin& origin) {
   if (origin.outcome.skipped) {
     text += origin.steps.count > 1 ? fmt::format("; {} were skipped or lost", plural(origin.steps.count, "step"))
                                    : "; the step was skipped";
-  } else if (origin.outcome.applied_nonfinite || origin.outcome.stepped) {
+  } else if (origin.outcome.applied_nonfinite || (origin.outcome.stepped && origin.outcome.gradients_nonfinite)) {
     text += " and from there the weights";
   }
   return text + ".";

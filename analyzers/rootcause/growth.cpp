@@ -16,6 +16,7 @@ constexpr double most_bits = 6;     ///< and of the one that grew most, by 64
 constexpr double largest_jump = 0.7;
 constexpr double compounding = 1.5;   ///< growth of the deepest layer over that of the first, in bits
 constexpr double large_value = 1000;  ///< that the activations reach at least
+constexpr double absurd_value = 1e9;
 constexpr double first_steps = 1;
 constexpr std::int64_t soon = 100;          ///< steps from the lowest point to the overflow
 constexpr double fast_bits_per_step = 0.1;  ///< twice as large every ten steps: slower growth is a drift
@@ -97,7 +98,9 @@ std::optional<Divergence> divergence_by(const TraceView& view, std::int64_t unti
   const Layer& least = *std::min_element(layers.begin(), layers.end(), by_bits);
   const Layer& most = *std::max_element(layers.begin(), layers.end(), by_bits);
   // The first steps at far too high a rate: weights that have grown multiply from layer to layer, larger data do not.
-  const bool at_once = layers.size() > 1 && most.jump_from <= first_steps && most.bits >= compounding * least.bits &&
+  // Later as well where the values are of a size that no data have.
+  const bool early = most.jump_from <= first_steps || most.growth.last >= absurd_value;
+  const bool at_once = layers.size() > 1 && early && most.bits >= compounding * least.bits &&
                        most.growth.last >= large_value && step - most.growth.first_step <= soon;
   double highest = 0;
   for (const Layer& layer : layers) {

@@ -80,6 +80,23 @@ std::set<std::int64_t> absorbed_sites(const TraceView& view, std::int64_t step,
   return nowhere;
 }
 
+/// What was kept, in a step that was well, of the call that made a tensor, or of one before it where the calls in
+/// between only hand on and so are not looked at.
+const NonfiniteEvent* earlier_event(const TraceView& view, std::int64_t producer, std::int64_t step) {
+  std::set<std::int64_t> visited;
+  std::vector<std::int64_t> open{producer};
+  while (!open.empty()) {
+    const std::int64_t site = open.back();
+    open.pop_back();
+    if (view.site(site) == nullptr || !visited.insert(site).second) continue;
+    if (const NonfiniteEvent* const event = view.latest_harmless(site, step); event != nullptr) return event;
+    if (view.totals(site).checked_calls != 0) continue;
+    for (const std::int64_t before : view.producers(site))
+      open.push_back(before);
+  }
+  return nullptr;
+}
+
 /// The events of a step, and before them what was kept in earlier steps of the sites that made their inputs.
 std::vector<const NonfiniteEvent*> events_of(const TraceView& view, std::int64_t step) {
   const auto own = view.nonfinite_events(step);
@@ -90,11 +107,10 @@ std::vector<const NonfiniteEvent*> events_of(const TraceView& view, std::int64_t
   for (std::size_t i = 0; i < events.size(); ++i) {
     for (const trace::WitnessTensor& input : events[i]->inputs) {
       if (input.stats.nonfinite() == 0 || input.earlier_step) continue;
-      const NonfiniteEvent* const earlier = view.latest_nonfinite(input.type.producer, step);
       // Infinity only: NaN is always looked at. And of steps that were well: what did harm is looked at again.
-      if (earlier != nullptr && input.stats.nan == 0 && !view.outcome(earlier->step).bad() &&
-          sites.insert(input.type.producer).second)
-        events.push_back(earlier);
+      const NonfiniteEvent* const earlier =
+          input.stats.nan == 0 ? earlier_event(view, input.type.producer, step) : nullptr;
+      if (earlier != nullptr && sites.insert(earlier->site).second) events.push_back(earlier);
     }
   }
   std::stable_sort(events.begin(), events.end(), [](const auto* a, const auto* b) { return a->order < b->order; });
@@ -566,8 +582,8 @@ RootCause find_root_cause(const TraceView& view, std::span<const SkipAnalysis> s
     } else if (!harmless && !result.origins.empty()) {
       extend(result.origins.front(), step);
     }
-    const bool reached_weights =
-        outcome.applied_nonfinite || (outcome.loss_nonfinite && outcome.stepped && !outcome.skipped);
+    const bool reached_weights = outcome.applied_nonfinite || (outcome.loss_nonfinite && outcome.gradients_nonfinite &&
+                                                               outcome.stepped && !outcome.skipped);
     if (!result.origins.empty() && reached_weights) poisoned = true;
   }
   collect_unreached(view, result);

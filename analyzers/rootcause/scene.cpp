@@ -97,6 +97,17 @@ bool divides_by_zero(const Origin& origin) noexcept {
   return counts.total() <= divisor.zeros * times;
 }
 
+const trace::Site* accumulates_wider(const TraceView& view, const Origin& origin) {
+  if (origin.op != OpKind::cast || base_name(origin.site->name) != "copy") return nullptr;
+  const trace::Site* const outer = view.parent(*origin.site);
+  const bool sums = outer != nullptr && outer->kind == trace::SiteKind::op && op_kind(outer->name) == OpKind::reduction;
+  return sums ? outer : nullptr;
+}
+
+bool is_own_backward_code(const Origin& origin) noexcept {
+  return origin.site->phase == trace::Phase::backward && !origin.site->in_recompute && origin.site->source.known();
+}
+
 std::optional<double> mask_constant(const Origin& origin) noexcept {
   const trace::NonfiniteEvent& event = *origin.event;
   if (!made_here(origin) || output_counts(event).infinite() == 0) return std::nullopt;

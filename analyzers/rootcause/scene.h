@@ -39,6 +39,14 @@ struct Divisor {
 /// Whether `origin` divides by exact zeros, and their number explains the non-finite results.
 [[nodiscard]] bool divides_by_zero(const Origin& origin) noexcept;
 
+/// The operator that copies a sum of its own, kept in fp32 while it adds up, to a half-precision result (index_add);
+/// null where `origin` is no such copy.
+[[nodiscard]] const trace::Site* accumulates_wider(const TraceView& view, const Origin& origin);
+
+/// Whether it is a line of the program that runs in the backward pass, a hook or an autograd.Function of its own: the
+/// derivative of an operator has no line.
+[[nodiscard]] bool is_own_backward_code(const Origin& origin) noexcept;
+
 /// The constant of a mask (-1e9, the lowest fp32) that the call turned into infinity because its result's type ends
 /// before it; empty when that is not what happened.
 [[nodiscard]] std::optional<double> mask_constant(const Origin& origin) noexcept;

@@ -250,6 +250,7 @@ class Search {
   /// Statistics of what an operand of `site` held, and whether all of them are known.
   struct Operands {
     bool known = false;
+    bool current = true;  ///< all of them are of the step in which the operation failed
     std::uint64_t zeros = 0;
     double absmax = 0;
     bool nonfinite = false;
@@ -276,6 +277,7 @@ class Search {
         continue;
       }
       any = true;
+      result.current = result.current && numbers->step == event_.step;
       result.zeros += numbers->stats.zero;
       result.absmax = std::max(result.absmax, numbers->stats.absmax);
       result.nonfinite = result.nonfinite || numbers->stats.nonfinite() != 0;
@@ -283,6 +285,29 @@ class Search {
     }
     result.known = result.known && any;
     return result;
+  }
+
+  /// Whether what went into an exponential in any step was large enough for a result that fp16 rounds to zero. Bounds
+  /// of all checked calls, so that it does not matter which steps were sampled.
+  bool reaches_zero(const Site& site, std::string_view base) const {
+    double enough = 16.6;  // exp(-16.6) is the smallest subnormal
+    if (base == "exp2") enough = 24;
+    if (base.starts_with("softmax")) enough = 8.3;  // the difference of two values
+    std::vector<std::int64_t> open = view_.producers(site.id);
+    if (open.empty()) return true;
+    for (std::size_t i = 0; i < open.size() && i < 16; ++i) {
+      const trace::SiteTotals& totals = view_.totals(open[i]);
+      if (totals.checked_calls != 0) {
+        if (totals.absmax >= enough) return true;
+        continue;
+      }
+      const Site* const made = view_.site(open[i]);
+      const std::vector<std::int64_t> before = view_.producers(open[i]);
+      const OpKind kind = made != nullptr ? op_kind(made->name) : OpKind::other;
+      if ((kind != OpKind::move && kind != OpKind::cast) || before.empty()) return true;
+      open.insert(open.end(), before.begin(), before.end());
+    }
+    return false;
   }
 
   /// Whether -inf was put into what `site` takes: then its zeros are meant. Such writes are not looked at.
@@ -321,6 +346,7 @@ class Search {
       if (masked_by_infinity(site)) return {};
       const Operands from = operands(site);
       if (from.nonfinite || view_.totals(site.id).nonfinite_calls != 0) return {};
+      if (base != "softplus" && !reaches_zero(site, base)) return {};
       if (from.absmax > 80 && base != "sigmoid") loss.in_fp32 = from.absmax > 100;
       loss.claim = loss.in_fp32 ? Claim::none : direct ? Claim::proven : Claim::supported;
       loss.because = "it is never zero in exact arithmetic";
@@ -330,8 +356,14 @@ class Search {
       const Operands from = operands(site);
       if (!from.known || from.zeros != 0) return {};
       const bool made_zeros = numbers != nullptr && numbers->stats.zero != 0;
-      loss.claim = made_zeros || direct ? Claim::proven : Claim::supported;
-      loss.because = "none of its operands is zero";
+      if (from.current) {
+        loss.claim = made_zeros || direct ? Claim::proven : Claim::supported;
+        loss.because = "none of its operands is zero";
+      } else {
+        // In that step one of them may have been zero already; whoever made it is found further back.
+        loss.claim = Claim::plausible;
+        loss.because = "none of its operands was zero when they were last looked at";
+      }
       return loss;
     }
     if (dtype == DType::float16 && among(base, draws)) {

@@ -10,6 +10,7 @@ namespace ampscope::analyzers {
 namespace {
 
 constexpr std::size_t tail_updates = 20;  ///< looked at to see whether training still makes progress at the end
+constexpr double most_skipped = 0.6;      ///< share of the updates in the second half of the run
 constexpr std::size_t most_scattered_settling_skips = 4;
 
 /// Index of the first update of the first stretch of `quiet` updates without a skip; updates.size() when there is none.
@@ -124,6 +125,16 @@ SkipAnalysis analyze_skips(const TraceView& view, std::int64_t scaler, const Ski
       if (result.skips[i].kind == SkipKind::isolated) result.skips[i].kind = SkipKind::collapse;
     }
     result.hopeless = result.last_scale < std::min(1.0, result.first_scale) || 2 * skipped_at_end >= tail;
+  }
+  if (!result.collapsed && updates.size() >= 2 * tail_updates) {
+    // A probe for each growth is healthy; more skips than steps are not, however evenly they come.
+    const auto late = updates.subspan(updates.size() / 2);
+    const auto skipped = std::count_if(late.begin(), late.end(), [&](const trace::ScalerUpdate* update) {
+      return update->found_inf != 0 && !view.outcome(update->step).loss_nonfinite;
+    });
+    const auto taken = static_cast<std::ptrdiff_t>(late.size()) - skipped;
+    result.saw_tooth = taken > 0 && static_cast<double>(skipped) >= most_skipped * static_cast<double>(late.size());
+    if (result.saw_tooth) result.skip_period = static_cast<double>(late.size()) / static_cast<double>(skipped);
   }
   return result;
 }

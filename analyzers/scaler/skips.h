@@ -48,9 +48,10 @@ struct SkipAnalysis {
   double lowest_scale = 0;
   double last_scale = 0;
   std::int64_t growth_interval = 0;
+  bool saw_tooth = false;  ///< the scale keeps its size, but by settings with which most steps are skipped
   bool collapsed = false;
   bool hopeless = false;   ///< collapsed so far that training is lost: a scale below 1, or nothing but skips at the end
-  double skip_period = 0;  ///< mean distance, in updates, of the skips of the collapse; 0 without one
+  double skip_period = 0;  ///< mean distance, in updates, of the skips of the collapse or the saw-tooth; 0 without one
 
   [[nodiscard]] std::int64_t count(SkipKind kind) const noexcept;
   [[nodiscard]] const Skip* at_step(std::int64_t step) const noexcept;

@@ -124,7 +124,8 @@ Inputs add_inputs(Session& session, ThreadState& thread, const Frame& frame, tra
     if (!strong || strong->is_wrapped_number()) continue;  // A number of the program is among the scalars.
     const at::Tensor tensor(std::move(strong));
     const ProducerTable::Entry producer = session.producers.find(frame.inputs[i].address);
-    const std::int64_t parameter = parameter_at(session, frame.inputs[i].address);
+    std::int64_t parameter = parameter_at(session, frame.inputs[i].address);
+    if (parameter < 0) parameter = named_parameter(session, tensor);  // Before its first gradient.
     // An in-place op has overwritten its target; what it held before is known from its producer only.
     // So is that of x.mul_(x), whose second argument is the same memory.
     const bool overwritten = frame.op->mutates_first &&

@@ -116,6 +116,7 @@ void start_range(Session& session, ThreadState& thread, Frame& frame, Inputs inp
   } else {
     frame.phase = trace::Phase::optimizer;
     thread.cleared_optimizer = trace::none;
+    hold_gradients(session, thread.held_gradients);
   }
   frame.site = resolve_outer(session, thread, frame, key_of(frame, {}), {});
 }
@@ -126,7 +127,11 @@ void end_range(Session& session, ThreadState& thread, Frame& frame) {
       optimizer_range_ends(session, thread, frame);
       break;
     case Meaning::zero_grad_range:
-      gradients_cleared(session, thread, frame.site ? frame.site->id : trace::none, thread.cleared_optimizer);
+      if (thread.cleared_optimizer < 0) thread.cleared_optimizer = optimizer_cleared(session, thread.held_gradients);
+      // Where gradients are known and all of them are still there, it had none to clear.
+      if (thread.cleared_optimizer >= 0 || thread.held_gradients.empty()) {
+        gradients_cleared(session, thread, frame.site ? frame.site->id : trace::none, thread.cleared_optimizer);
+      }
       break;
     case Meaning::scaler_range:
       if (thread.scaler_range == frame.op) thread.scaler_range = nullptr;

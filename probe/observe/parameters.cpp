@@ -30,6 +30,12 @@ void keep_variable(Protocol& p, std::size_t parameter, const at::Tensor& variabl
   p.variables[parameter] = WeakTensor(variable.getIntrusivePtr());
 }
 
+bool has_gradient(const Protocol& p, std::size_t parameter) {
+  auto strong = p.variables[parameter].lock();
+  const at::Tensor variable(std::move(strong));
+  return variable.defined() && variable.grad().defined();
+}
+
 void add_gradient_of(const Protocol& p, std::size_t parameter, Gradients& found) {
   auto strong = p.variables[parameter].lock();
   if (!strong) return;
@@ -87,6 +93,16 @@ std::int64_t parameter_of(Session& session, const c10::TensorImpl& leaf) {
   return parameter.id;
 }
 
+std::int64_t named_parameter(Session& session, const at::Tensor& tensor) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (!tensor.requires_grad() || !tensor.is_leaf()) return trace::none;
+  {
+    const std::lock_guard lock(session.protocol.mutex);
+    if (name_of(session.protocol, impl, address_of(impl)) == nullptr) return trace::none;
+  }
+  return parameter_of(session, impl);
+}
+
 std::int64_t parameter_at(Session& session, const void* address) {
   const std::int64_t parameter = session.parameters.find(address);
   if (parameter < 0) return trace::none;
@@ -142,6 +158,26 @@ void take_fresh_gradients(Session& session, std::int64_t optimizer, Gradients& t
     p.fresh_gradients[index] = 0;
     add_gradient_of(p, index, taken);
   }
+}
+
+void hold_gradients(Session& session, std::vector<std::pair<std::int64_t, std::size_t>>& held) {
+  held.clear();
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  if (p.optimizers.size() < 2) return;
+  for (std::size_t index = 0; index < p.variables.size() && held.size() < p.optimizers.size(); ++index) {
+    const std::int64_t owner = p.parameters[index].optimizer;
+    const auto of_owner = [&](const auto& entry) { return entry.first == owner; };
+    if (owner >= 0 && std::none_of(held.begin(), held.end(), of_owner) && has_gradient(p, index))
+      held.emplace_back(owner, index);
+  }
+}
+
+std::int64_t optimizer_cleared(Session& session, const std::vector<std::pair<std::int64_t, std::size_t>>& held) {
+  const std::lock_guard lock(session.protocol.mutex);
+  const auto cleared = std::find_if(held.begin(), held.end(),
+                                    [&](const auto& entry) { return !has_gradient(session.protocol, entry.second); });
+  return cleared != held.end() ? cleared->first : trace::none;
 }
 
 bool gradients_replaced(Session& session, std::int64_t optimizer) {

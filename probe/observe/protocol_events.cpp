@@ -156,7 +156,8 @@ void set_scale(Protocol& p, double scale) {
 /// micro-batches, of processes).
 bool undoes(const Protocol& p, double factor) {
   constexpr double largest_count = 64;
-  if (p.scale == 1) return false;
+  // A batch may have as many tokens as the scale is large. Scalers that Python did not announce may be read unseen.
+  if (p.scale == 1 || (!p.scale_was_read && !p.scalers_made.empty())) return false;
   const double count = 1 / (factor * p.scale);
   const double whole = std::round(count);
   return whole >= 1 && whole <= largest_count && std::abs(count - whole) < 2e-6 * whole;
@@ -211,6 +212,11 @@ bool is_scale_tensor(Session& session, const c10::IValue& value) {
   const c10::TensorImpl& impl = *value.toTensor().unsafeGetTensorImpl();
   if (!has_values(impl) || impl.numel() != 1) return false;
   return session.scale_tensors.find(address_of(impl)) >= 0;
+}
+
+void scale_taken(Session& session) {
+  const std::lock_guard lock(session.protocol.mutex);
+  session.protocol.scale_was_read = true;
 }
 
 double current_scale(Session& session) {
@@ -562,6 +568,7 @@ void scale_read(Session& session, std::uintptr_t scaler, bool as_factor, bool ne
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   const auto known = p.scaler_by_object.find(scaler);
+  p.scale_was_read = true;
   add_event(session, *thread,
             {.kind = EventKind::scale_read,
              .object = known == p.scaler_by_object.end() ? trace::none : known->second,

@@ -14,6 +14,8 @@ namespace ampscope::observe {
 
 /// Id of the parameter that a leaf tensor is, made at first sight.
 [[nodiscard]] std::int64_t parameter_of(Session& session, const c10::TensorImpl& leaf);
+/// Id of the parameter that this leaf is, where the program has given it a name; none otherwise.
+[[nodiscard]] std::int64_t named_parameter(Session& session, const at::Tensor& tensor);
 /// Id of the parameter whose memory this is, none if it is no living parameter's.
 [[nodiscard]] std::int64_t parameter_at(Session& session, const void* address);
 /// Id of the parameter whose gradient stands at this address now, none if that is no gradient (any more).
@@ -37,6 +39,11 @@ void take_fresh_gradients(Session& session, std::int64_t optimizer, Gradients& t
 [[nodiscard]] bool gradients_replaced(Session& session, std::int64_t optimizer);
 /// The site that made quotients of gradients and the loss scale since they arrived, none if none has.
 [[nodiscard]] std::int64_t gradients_divided_at(Session& session, std::int64_t optimizer);
+/// Of several optimizers: one parameter of each that has a gradient now, as (optimizer, parameter).
+void hold_gradients(Session& session, std::vector<std::pair<std::int64_t, std::size_t>>& held);
+/// The first of these optimizers whose gradient has been taken away, none if all are there.
+[[nodiscard]] std::int64_t optimizer_cleared(Session& session,
+                                             const std::vector<std::pair<std::int64_t, std::size_t>>& held);
 /// Parameters of an optimizer that have a gradient now. For steps whose backward passes are not seen.
 void known_gradients(Session& session, std::int64_t optimizer, Gradients& found);
 [[nodiscard]] bool unscaled_in_this_step(Session& session, std::int64_t optimizer);
@@ -46,6 +53,8 @@ void known_gradients(Session& session, std::int64_t optimizer, Gradients& found)
 void forget_fresh_gradient(Session& session, std::int64_t parameter);
 /// Whether a value is the scale tensor of a scaler that was seen.
 [[nodiscard]] bool is_scale_tensor(Session& session, const c10::IValue& value);
+/// The program has taken the scale out of its tensor.
+void scale_taken(Session& session);
 [[nodiscard]] double current_scale(Session& session);
 /// The loss scale that gradients of an optimizer (none: not known which) still carry at this point of the step: 1 when
 /// the backward pass was not of a scaled loss, or the gradients have been unscaled or changed by the program since.

@@ -162,10 +162,12 @@ struct ThreadState {
   bool divisor_changed = false;  ///< a loss was divided by another number than the last time
   bool backward_accumulated = false;
   std::uint64_t backward_optimizers = 0;
-  std::uint64_t backward_added = 0;              ///< optimizers whose gradients it added to
-  std::uint32_t backward_flags = 0;              ///< trace::event_flag bits found on the way
-  bool root_gradient_made = false;               ///< torch made the gradient that the next backward pass starts with
-  std::int64_t cleared_optimizer = trace::none;  ///< whose gradients the running zero_grad filled with zeros
+  std::uint64_t backward_added = 0;  ///< optimizers whose gradients it added to
+  std::uint32_t backward_flags = 0;  ///< trace::event_flag bits found on the way
+  bool root_gradient_made = false;   ///< torch made the gradient that the next backward pass starts with
+  /// When zero_grad began: one parameter of each optimizer that had a gradient.
+  std::vector<std::pair<std::int64_t, std::size_t>> held_gradients;
+  std::int64_t cleared_optimizer = trace::none;         ///< whose gradients the running zero_grad filled with zeros
   trace::DType backward_dtype = trace::DType::unknown;  ///< narrowest that gradients passed through
 
   std::uintptr_t last_parameter = 0;  ///< parameter that an outermost op used last: tells sites apart without Python

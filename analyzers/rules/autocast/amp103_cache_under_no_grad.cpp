@@ -32,7 +32,62 @@ const trace::TensorType* lost_weight(const TraceView& view, const trace::Site& o
   return nullptr;
 }
 
+/// The cast of a trained weight that autocast made in few steps, though what it was made for runs in many: the cache is
+/// emptied only when the outermost autocast block ends.
+const trace::Site* stale_cast(const TraceView& view, const trace::Site& outer) {
+  constexpr std::int64_t fewest_steps = 4;
+  if (!outer.autocast || !outer.grad_enabled || op_kind(outer.name) != OpKind::matmul) return nullptr;
+  const trace::SiteTotals& uses = view.totals(outer.id);
+  if (uses.steps < fewest_steps) return nullptr;
+  for (const std::int64_t child : view.children(outer.id)) {
+    const trace::Site& cast = *view.site(child);
+    if (op_kind(cast.name) != OpKind::cast || cast.inputs.empty() || cast.outputs.empty()) continue;
+    const trace::TensorType& weight = cast.inputs.front();
+    if (!weight.requires_grad || !is_weight(view, weight) || weight.dtype != trace::DType::float32) continue;
+    if (!trace::is_half(cast.outputs.front().dtype)) continue;
+    const trace::SiteTotals& casts = view.totals(cast.id);
+    if (casts.steps * 4 <= uses.steps && casts.last_step + 2 < uses.last_step) return &cast;
+  }
+  return nullptr;
+}
+
+/// Weights are changed in place by every step, and the copy that autocast keeps of them is not.
+void find_stale(const RuleContext& context, std::vector<Finding>& findings) {
+  const TraceView& view = context.view();
+  if (!view.any_event(trace::EventKind::optimizer_step)) return;
+  std::set<std::string> modules;
+  const trace::Site* first = nullptr;
+  for (const trace::Site& site : view.trace().sites) {
+    const bool forward = site.kind == trace::SiteKind::op && site.phase == trace::Phase::forward && !site.in_recompute;
+    if (!forward || stale_cast(view, site) == nullptr) continue;
+    if (first == nullptr) first = &site;
+    modules.insert(view.module_of(site.id).value_or(view.describe(site.id)));
+  }
+  if (first == nullptr) return;
+  const trace::SiteTotals& casts = view.totals(stale_cast(view, *first)->id);
+  const trace::SiteTotals& uses = view.totals(first->id);
+  Finding finding = context.finding();
+  finding.title = "autocast goes on with casts of weights that have been updated since";
+  finding.culprit = context.culprit(first->id);
+  finding.steps = {casts.last_step + 1, uses.last_step, uses.last_step - casts.last_step};
+  finding.message = fmt::format(
+      "{} of {} runs in {}, but its weight was cast to {} in {} of them only: autocast keeps its copies until its "
+      "outermost block ends, and that block spans several steps. The optimizer changes the weights; the forward pass "
+      "goes on with the old ones.",
+      first->name, fmt::join(modules, ", "), plural(uses.steps, "step"), trace::short_dtype_name(first->autocast_dtype),
+      count_of(casts.steps));
+  finding.proof = fmt::format("used in {}, cast in {} · {}", plural(uses.steps, "step"), count_of(casts.steps),
+                              fmt::join(modules, ", "));
+  finding.evidence = {{"steps_used", static_cast<double>(uses.steps)},
+                      {"steps_cast", static_cast<double>(casts.steps)},
+                      {"names", fmt::format("{}", fmt::join(modules, ", "))}};
+  finding.fix = "enter autocast anew in every step, around forward pass and loss only";
+  finding.fix_cpp = "a new Autocast guard in every step, or at::autocast::clear_cache() after each update";
+  findings.push_back(std::move(finding));
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
+  find_stale(context, findings);
   const TraceView& view = context.view();
   std::set<std::string> modules;
   const trace::Site* first = nullptr;
@@ -79,7 +134,7 @@ const Rule rule_amp103 = {
     .name = "cache-under-no-grad",
     .family = Family::autocast,
     .severity = Severity::error,
-    .summary = "a weight's cast was cached without history and reused where a gradient is needed",
+    .summary = "a weight's cast is reused from the cache where it lacks its history, or after the weight was updated",
     .needs = needs,
     .evaluate = evaluate,
 };

@@ -165,7 +165,7 @@ void report(const RuleContext& context, const Check& check, const Rounded& round
                    std::max<std::int64_t>(view.totals(rounded.site).steps, 1)};
   finding.title = fmt::format("probabilities in {} miss their sum of one by {:.2g}", type, deviation);
   finding.message = fmt::format(
-      "{} rounds each probability to {}; the sum of a row is up to {:.2g} away from one, and {} allows {:.2g}.",
+      "{} rounds each probability to {}; the sum of a row is up to {:.2g} away from one; {} ({:.2g} allowed).",
       view.describe(rounded.site), type, deviation, check.what, check.tolerance);
   if (rounded.rows > 0) {
     finding.message += fmt::format(" Of {} looked at, {} miss one by more than fp32 would.",

@@ -37,6 +37,9 @@ constexpr std::array functions = {
     Function{"Atan2", "atan2 has no derivative at the origin", "keep (y, x) away from (0, 0): torch.atan2(y, x + eps)",
              "torch::atan2(y, x + eps)"},
     Function{"Log", "the logarithm has an infinite derivative at 0", "torch.log(x + eps)", "torch::log(x + eps)"},
+    Function{"Logaddexp", "logaddexp has no derivative where both arguments are -inf",
+             "begin with a large finite number (-1e30 in fp32) where -inf stands now",
+             "begin with a large finite number (-1e30 in fp32) where -inf stands now"},
     Function{"Norm", "a norm has no derivative at 0", "(x.square().sum() + eps).sqrt()",
              "(x.square().sum() + eps).sqrt()"},
     Function{"LinalgVectorNorm", "a norm has no derivative at 0", "(x.square().sum() + eps).sqrt()",
@@ -68,8 +71,13 @@ bool any_zero(const trace::NonfiniteEvent& event) {
 }
 
 Claim claim(const RuleContext& context, const Origin& origin) {
-  if (origin.phase != trace::Phase::backward || !made_here(origin)) return Claim::none;
   const trace::NonfiniteEvent& event = *origin.event;
+  // The infinities are meant, and the forward pass is well with them.
+  if (origin.site->phase == trace::Phase::backward && origin.from_intended_infinity &&
+      node_of(context.view(), origin).starts_with("Logaddexp")) {
+    return Claim::proven;
+  }
+  if (origin.phase != trace::Phase::backward || !made_here(origin) || is_own_backward_code(origin)) return Claim::none;
   if (finite_when_wider(event)) return Claim::none;
   if (divides_by_zero(origin)) return Claim::proven;
   if (!nonfinite_when_wider(event)) return Claim::none;

@@ -30,7 +30,7 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   const auto& shape = event.inputs.empty() ? event.outputs.front().type.shape : event.inputs.front().type.shape;
   finding.title = "a CTC target is longer than its input allows";
   finding.message = fmt::format(
-      "{} has an infinite loss for {} of {} samples although all log-probabilities are finite: there is no alignment. "
+      "{} has an infinite loss for {} of {} although all log-probabilities are finite: there is no alignment. "
       "A "
       "target needs as many input frames as labels, and one more for each label that repeats.",
       context.view().describe(origin.site->id), count_of(static_cast<std::int64_t>(losses.positive_infinity)),

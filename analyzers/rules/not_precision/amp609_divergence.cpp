@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzers/core/casts.h"
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
 #include "analyzers/rootcause/evidence.h"
@@ -51,9 +52,36 @@ bool explodes_over_layers(const TraceView& view, const Origin& origin) {
   });
 }
 
+/// Whether this is a weight, or a cast or a view of one.
+bool comes_from_weight(const TraceView& view, const trace::TensorType& tensor) {
+  constexpr int most_steps_back = 4;
+  const trace::TensorType* at = &tensor;
+  for (int i = 0; i < most_steps_back; ++i) {
+    if (is_weight(view, *at)) return true;
+    const trace::Site* const made = view.site(at->producer);
+    const OpKind kind = made != nullptr ? op_kind(made->name) : OpKind::other;
+    if ((kind != OpKind::cast && kind != OpKind::move) || made->inputs.empty()) return false;
+    at = &made->inputs.front();
+  }
+  return false;
+}
+
+/// The largest value of a weight that went in, where no weight of a model that learns is so large; 0 otherwise. In the
+/// first step it is how they were initialised.
+double exploded_weight(const TraceView& view, const Origin& origin) {
+  constexpr double largest_weight = 1e6;
+  double largest = 0;
+  for (const trace::WitnessTensor& input : origin.event->inputs) {
+    if (!input.looked_at || input.stats.absmax < largest_weight) continue;
+    if (comes_from_weight(view, input.type)) largest = std::max(largest, input.stats.absmax);
+  }
+  return origin.steps.first > 0 ? largest : 0;
+}
+
 Claim claim(const RuleContext& context, const Origin& origin) {
   const TraceView& view = context.view();
   if (!overflows(origin)) return Claim::none;
+  if (exploded_weight(view, origin) > 0) return Claim::proven;
   if (explodes_over_layers(view, origin)) return Claim::proven;
   return divergence_before(view, origin.steps.first) ? Claim::proven : Claim::none;
 }
@@ -82,6 +110,18 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
                         {"to_step", static_cast<double>(growth->last_step)},
                         {"layers_growing", static_cast<double>(growth->growing)},
                         {"layers", static_cast<double>(growth->layers)}};
+    finding.fix =
+        "lower the learning rate, warm it up, or clip the gradients (torch.nn.utils.clip_grad_norm_); precision is not "
+        "the cause, so a larger or smaller loss scale, bf16 or fp32 only move the step";
+  } else if (const double weight = exploded_weight(view, origin); weight > 0) {
+    finding.title =
+        fmt::format("training diverges: weights had grown to {} when the first overflow came", number(weight));
+    finding.message = fmt::format(
+        "In step {} the weight that {} takes holds values up to {}, which only updates can have made so large, and its "
+        "result passes the end of {}. A wider type overflows a little later.",
+        count_of(origin.steps.first), place, number(weight), type);
+    finding.proof = fmt::format("weights up to {} in step {}", number(weight), count_of(origin.steps.first));
+    finding.evidence = {{"largest_weight", weight}};
     finding.fix =
         "lower the learning rate, warm it up, or clip the gradients (torch.nn.utils.clip_grad_norm_); precision is not "
         "the cause, so a larger or smaller loss scale, bf16 or fp32 only move the step";

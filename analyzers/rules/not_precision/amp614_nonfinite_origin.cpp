@@ -52,11 +52,13 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
     const std::string name = parameter != nullptr ? parameter->name : "a parameter";
     finding.title = fmt::format("the weight {} is non-finite before the operation that first shows it", name);
     finding.message = fmt::format(
-        "{} reads {} in step {}, and nothing that was watched made it so: a loaded checkpoint, or an update that was "
+        "{} reads {} in step {}, and nothing that was watched made it so: {}a loaded checkpoint, or an update that was "
         "not seen.",
-        where, name, count_of(event.step));
+        where, name, count_of(event.step), event.step == 0 ? "memory that was never filled (torch.empty), " : "");
     finding.culprit.parameter = name;
-    finding.fix = "check the checkpoint that was loaded, and what writes this weight besides the optimizer";
+    finding.fix = event.step == 0
+                      ? "initialise it (torch.nn.init), or check the checkpoint that was loaded"
+                      : "check the checkpoint that was loaded, and what writes this weight besides the optimizer";
   } else if (is_collective(*view.outermost_op(origin.site->id))) {
     finding.title = fmt::format("{} arrives from another process through {}", what, base_name(origin.site->name));
     finding.message = fmt::format("{} brings {} of {} non-finite from other ranks; what this one gave was finite.",
@@ -72,9 +74,13 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   } else if (origin.kind != trace::OriginKind::producer && !origin.from_intended_infinity) {
     finding.title = fmt::format("{} is first seen in {}, which only passes it on", what, base_name(origin.site->name));
     finding.message = fmt::format("An input of {} is non-finite already, and what made it was not observed.", where);
-    finding.fix = context.trace().hidden_regions.empty()
-                      ? "run again with --level full"
-                      : "run again with TORCHDYNAMO_DISABLE=1, so that compiled regions are seen";
+    const bool all_seen = view.run().level >= trace::Level::full;
+    finding.fix = !context.trace().hidden_regions.empty()
+                      ? "run again with TORCHDYNAMO_DISABLE=1, so that compiled regions are seen"
+                  : all_seen
+                      ? "look at where this input comes from: memory that was never filled (torch.empty), or code "
+                        "that does not use torch"
+                      : "run again with --level full";
   } else if (origin.from_intended_infinity) {
     finding.title =
         fmt::format("{} makes NaN of infinities that were put there on purpose", base_name(origin.site->name));

@@ -7,6 +7,7 @@
 #include "analyzers/core/rule_context.h"
 #include "analyzers/rootcause/evidence.h"
 #include "analyzers/rootcause/range.h"
+#include "analyzers/rootcause/scene.h"
 
 namespace ampscope::analyzers {
 
@@ -32,6 +33,8 @@ std::optional<double> largest_possible(const Origin& origin) {
 }
 
 Claim claim(const RuleContext& context, const Origin& origin) {
+  const bool copies_sum = accumulates_wider(context.view(), origin) != nullptr;
+  if (copies_sum && made_here(origin) && output_dtype(*origin.event) == trace::DType::float16) return Claim::proven;
   const bool reduces = origin.op == OpKind::reduction || origin.op == OpKind::loss || origin.op == OpKind::normalise;
   if (!reduces || origin.from_intended_infinity) return Claim::none;
   const trace::DType computed = compute_dtype(*origin.event, *origin.site);
@@ -46,21 +49,28 @@ Claim claim(const RuleContext& context, const Origin& origin) {
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
   const trace::NonfiniteEvent& event = *origin.event;
   const NonfiniteCounts counts = output_counts(event);
-  const std::string_view base = base_name(origin.site->name);
-  const auto terms = reduction_terms(*origin.site, event);
+  const trace::Site* const sum = accumulates_wider(context.view(), origin);
+  const trace::Site& op = sum != nullptr ? *sum : *origin.site;
+  const std::string_view base = base_name(op.name);
+  // The terms of a copy are not those of the sum. 0: not known.
+  const std::int64_t terms = sum != nullptr ? 0 : reduction_terms(*origin.site, event).value_or(0);
   const auto largest = input_absmax(event);
-  finding.title = terms ? fmt::format("a {} over {} values overflows fp16", base, count_of(*terms))
-                        : fmt::format("a {} overflows fp16", base);
-  finding.message = fmt::format("{} makes the first non-finite values ({} of {}) from finite inputs.",
-                                context.view().describe(origin.site->id), describe_bad(counts),
-                                count_of(static_cast<std::int64_t>(counts.elements)));
-  if (terms) {
-    finding.evidence.emplace_back("terms", static_cast<double>(*terms));
-    finding.proof = fmt::format("{}", plural(*terms, "term"));
+  if (sum != nullptr) finding.culprit.op = sum->name;
+  finding.title = terms > 0 ? fmt::format("a {} over {} values overflows fp16", base, count_of(terms))
+                            : fmt::format("a {} overflows fp16", base);
+  finding.message =
+      fmt::format("{} makes the first non-finite values ({} of {}) from finite inputs.", context.view().describe(op.id),
+                  describe_bad(counts), count_of(static_cast<std::int64_t>(counts.elements)));
+  if (terms > 0) {
+    finding.evidence.emplace_back("terms", static_cast<double>(terms));
+    finding.proof = fmt::format("{}", plural(terms, "term"));
   }
-  if (largest) {
+  if (largest && sum != nullptr) {
+    finding.message += fmt::format(" What it adds up comes to {}; fp16 ends at 65 504.", number(*largest));
+    finding.proof = fmt::format("sums up to {} · fp16 ends at 65 504", number(*largest));
+  } else if (largest) {
     finding.message += fmt::format(" It adds up {} of up to {}; fp16 ends at 65 504.",
-                                   terms ? plural(*terms, "value") : "values", number(*largest));
+                                   terms > 0 ? plural(terms, "value") : "values", number(*largest));
     finding.proof += fmt::format("{}up to {}", finding.proof.empty() ? "" : " of ", number(*largest));
   }
   if (event.replay.done) {
@@ -74,9 +84,14 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   finding.message += describe_outcome(origin);
   if (finding.proof.empty()) finding.proof = describe_bad(counts);
   add_scene(origin, finding);
+  finding.fix_cpp = "reduce in fp32: x.to(torch::kFloat) before it";
+  if (sum != nullptr) {
+    finding.fix =
+        fmt::format("add up into fp32: torch.zeros(…, dtype=torch.float32).{}(…, x.float()); or a mean", base);
+    return;
+  }
   finding.fix = fmt::format("reduce in fp32: x.{}(…, dtype=torch.float32) or x.float().{}(…); or use a mean over parts",
                             base, base);
-  finding.fix_cpp = "reduce in fp32: x.to(torch::kFloat) before it";
 }
 
 constexpr std::array needs = {Stream::sentinel};

@@ -24,6 +24,7 @@ const trace::WitnessTensor* cast_input(const trace::NonfiniteEvent& event) {
 Claim claim(const RuleContext& context, const Origin& origin) {
   if (origin.op != OpKind::cast || origin.from_intended_infinity || origin.kind == trace::OriginKind::input)
     return Claim::none;
+  if (accumulates_wider(context.view(), origin) != nullptr) return Claim::none;
   const trace::DType to = output_dtype(*origin.event);
   if (to == trace::DType::unknown) return Claim::none;
   if (origin.site->id != origin.event->site) return trace::is_half(to) ? Claim::plausible : Claim::none;

@@ -104,9 +104,10 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     const std::optional<Crossing> crossed = crossing_of(samples);
     if (!crossed) continue;
     Candidate candidate{site.id, largest, std::exp2(samples.front().exponent), trend, 0, 0, 0};
-    // It has not been reached yet.
-    candidate.end = std::max(crossed->end, samples.back().step + 1);
-    candidate.earliest = std::max(crossed->earliest, samples.back().step + 1);
+    // It has not been reached yet: not in the steps that were sampled, nor in those whose results were only checked.
+    const double next = view.totals(site.id).nonfinite_calls == 0 ? steps : samples.back().step + 1;
+    candidate.end = std::max(crossed->end, next);
+    candidate.earliest = std::max(crossed->earliest, next);
     candidate.latest = std::max(crossed->latest, candidate.end);
     if (candidate.end > steps * (1 + context.parameter("horizon"))) continue;
     ++sites;

@@ -16,7 +16,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     const bool healthy = std::all_of(skips.skips.begin(), skips.skips.end(), [&](const Skip& skip) {
       return context.by_design(skip) && view.skipped(skip.step);
     });
-    if (skips.skips.empty() || skips.collapsed || !healthy) continue;
+    if (skips.skips.empty() || skips.collapsed || skips.saw_tooth || !healthy) continue;
     const std::int64_t settling = skips.count(SkipKind::settling);
     const auto all = static_cast<std::int64_t>(skips.skips.size());
     Finding finding = context.finding();

@@ -33,9 +33,40 @@ std::int64_t usual_overflow(const TraceView& view, const SkipAnalysis& skips) {
   return usual;
 }
 
+/// The scale keeps its size on the whole, but most steps are spent on trying larger ones and coming back.
+void report_saw_tooth(const RuleContext& context, const SkipAnalysis& skips, std::vector<Finding>& findings) {
+  const TraceView& view = context.view();
+  const trace::ScalerUpdate& last = *view.updates(skips.scaler).back();
+  Finding finding = context.finding();
+  finding.severity = Severity::warning;
+  const auto all = static_cast<std::int64_t>(skips.skips.size());
+  finding.steps = {skips.skips.front().step, skips.skips.back().step, all};
+  finding.culprit.op = "GradScaler.update";
+  finding.culprit.phase = trace::Phase::scaler;
+  if (const trace::Scaler* const scaler = view.scaler(skips.scaler); scaler != nullptr && scaler->source.known())
+    finding.culprit.source = scaler->created.known() ? scaler->created : scaler->source;
+  finding.title = "most steps are skipped, because the scale grows faster than it backs off";
+  finding.message = fmt::format(
+      "{} of {} updates were skipped and {} at the end still are: the scale grows by {} after {}, and a skip takes it "
+      "back by {} only, so that several are needed each time.",
+      count_of(all), count_of(skips.updates), share(1 / skips.skip_period), number(last.growth_factor),
+      plural(last.growth_interval, "step"), number(last.backoff_factor));
+  finding.proof =
+      fmt::format("{} of {} skipped · growth {} after {} · backoff {}", count_of(all), count_of(skips.updates),
+                  number(last.growth_factor), plural(last.growth_interval, "step"), number(last.backoff_factor));
+  finding.evidence = {{"skipped_steps", static_cast<double>(all)},
+                      {"skip_period", skips.skip_period},
+                      {"growth_factor", last.growth_factor},
+                      {"backoff_factor", last.backoff_factor},
+                      {"growth_interval", static_cast<double>(last.growth_interval)}};
+  finding.fix = "leave growth_factor=2.0, backoff_factor=0.5 and growth_interval=2000 as they are by default";
+  findings.push_back(std::move(finding));
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
   for (const SkipAnalysis& skips : context.skips()) {
+    if (skips.saw_tooth) report_saw_tooth(context, skips, findings);
     if (!skips.collapsed) continue;
     Finding finding = context.finding();
     finding.severity = skips.hopeless ? Severity::error : Severity::warning;

@@ -19,20 +19,40 @@ namespace {
 namespace event_flag = trace::event_flag;
 using trace::EventKind;
 
-enum class Clip : unsigned char { none, norm, value };
+enum class Clip : unsigned char { none, norm, value, cleaned, added };
 
-/// What a change of gradients does: clipping their norm, clipping their values, or something that works on scaled
-/// gradients as well as on unscaled ones (averaging, dividing by a constant).
-Clip clip_kind(const trace::Site& site, const GradientState& gradients, bool by_own_measure) {
+/// Whether what is added to a gradient is a parameter, or one times a number.
+bool adds_parameter(const TraceView& view, const trace::Site& site) {
+  if (site.inputs.size() < 2) return false;
+  const trace::TensorType& added = site.inputs[1];
+  if (added.parameter != trace::none) return true;
+  const trace::Site* const made = view.site(added.producer);
+  return made != nullptr && made->phase != trace::Phase::backward && base_name(made->name) == "mul" &&
+         std::any_of(made->inputs.begin(), made->inputs.end(),
+                     [](const trace::TensorType& input) { return input.parameter != trace::none; });
+}
+
+/// What a change of gradients does: clipping their norm or their values, putting numbers in the place of infinities
+/// that the scaler is to see, adding something that is not scaled (weight decay by hand), or something that works on
+/// scaled gradients as well as on unscaled ones (averaging, dividing by a constant).
+Clip clip_kind(const TraceView& view, const trace::Site& site, const GradientState& gradients, bool by_own_measure) {
   if (site.api.find("clip_grad_value") != std::string::npos) return Clip::value;
   if (site.api.find("clip_grad") != std::string::npos) return Clip::norm;
   const std::string_view base = base_name(site.name);
   if (base.starts_with("clamp") || base.starts_with("foreach_clamp")) return Clip::value;
+  if (base == "nan_to_num") return Clip::cleaned;
+  if ((base == "add" || base == "sub") && adds_parameter(view, site)) return Clip::added;
   // By hand: a norm is taken, as such or from squares and sums, then all gradients are multiplied by what follows.
   const bool multiplies = base == "mul" || base == "foreach_mul" || base == "div" || base == "foreach_div";
   const bool measured = gradients.norm_read || by_own_measure;
   if (base == "copy" && by_own_measure) return Clip::norm;
   return multiplies && measured && !gradients.scale_read ? Clip::norm : Clip::none;
+}
+
+const char* title_of(Clip kind) {
+  if (kind == Clip::cleaned) return "non-finite gradients are replaced before the scaler can see them";
+  if (kind == Clip::added) return "something that is not scaled is added to gradients that are";
+  return "gradients are clipped while they are still scaled";
 }
 
 std::optional<double> limit_of(const trace::Site& site, Clip kind) {
@@ -135,6 +155,7 @@ class Collector {
     const trace::Site* const site = view_.site(event.site);
     if (event.kind == EventKind::backward) {
       norm_sites_.clear();
+      fresh_nonfinite_ = (event.flags & event_flag::fresh_nonfinite) != 0;
       if ((event.flags & event_flag::gradients_only) == 0) results_.clear();
     }
     if (event.kind == EventKind::unscale && (event.flags & event_flag::replaced) != 0) take_results(span, event.object);
@@ -162,9 +183,12 @@ class Collector {
     // What the program has divided by the scale itself has its true size, whoever divides it again (AMP205).
     if ((event.flags & event_flag::scaled) == 0 || gradients.unscaled || gradients.divided) return Clip::none;
     if ((event.flags & event_flag::by_inverse_scale) != 0) return Clip::none;
-    const Clip kind = clip_kind(site, gradients, by_own_measure(site));
+    const Clip kind = clip_kind(view_, site, gradients, by_own_measure(site));
     const double scale = view_.scale_at(span.first).value_or(0);
     if (kind == Clip::none || scale == 1) return Clip::none;
+    // Harmless as long as there is nothing to hide.
+    if (kind == Clip::cleaned && !fresh_nonfinite_) return Clip::none;
+    if (kind == Clip::added && gradients.scale_read) return Clip::none;
     const std::optional<double> limit = limit_of(site, kind);
     if (!limit) return gradients.scale_read ? Clip::none : kind;
     return (gradients.scale_read || scale_is_factor_) && has_size_of_scale(view_, site, *limit) ? Clip::none : kind;
@@ -197,7 +221,7 @@ class Collector {
   void note(const StepSpan& span, const trace::Site& site, const GradientState& gradients) {
     auto known = std::find_if(cases_.begin(), cases_.end(), [&](const Case& c) { return c.site == site.id; });
     if (known == cases_.end()) {
-      const Clip kind = clip_kind(site, gradients, by_own_measure(site));
+      const Clip kind = clip_kind(view_, site, gradients, by_own_measure(site));
       known = cases_.insert(cases_.end(), Case{{}, site.id, kind, {}, false});
     }
     extend(known->steps, span);
@@ -212,6 +236,7 @@ class Collector {
 
   const TraceView& view_;
   bool scale_is_factor_;
+  bool fresh_nonfinite_ = false;  ///< the latest backward pass made gradients that are not finite
   std::vector<Case> cases_;
   std::set<std::int64_t> norm_sites_;  ///< of the running step
   // Of all steps: a site tells who made its inputs of its first call alone.
@@ -260,7 +285,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     const char* const limit_name = found.kind == Clip::value ? "clip_value" : "max_norm";
 
     Finding finding = context.finding();
-    finding.title = "gradients are clipped while they are still scaled";
+    finding.title = title_of(found.kind);
     finding.steps = found.steps;
     finding.culprit = context.culprit(found.site);
     finding.culprit.op = site.api.empty() ? site.name : site.api;
@@ -297,6 +322,20 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       }
     }
     if (finding.proof.empty()) finding.proof = "gradients changed between backward and unscale_";
+    if (found.kind == Clip::cleaned) {
+      finding.message += " The scaler finds no infinity then, so that it neither skips the step nor lowers the scale.";
+      finding.proof = fmt::format("non-finite gradients replaced in {}", plural(found.steps.count, "step"));
+      finding.fix = "leave infinities to the scaler, or clean gradients after scaler.unscale_(optimizer)";
+      findings.push_back(std::move(finding));
+      continue;
+    }
+    if (found.kind == Clip::added) {
+      finding.message += " What is added is not, so that it comes out too small by that factor.";
+      if (scale_there) finding.proof = fmt::format("added {} times too small", scale(*scale_there));
+      finding.fix = "scaler.unscale_(optimizer)   before it, or weight_decay= of the optimizer";
+      findings.push_back(std::move(finding));
+      continue;
+    }
     finding.fix = found.in_backward
                       ? "clip after scaler.unscale_(optimizer), not in a hook; or let the hook multiply its "
                         "limit by scaler.get_scale()"

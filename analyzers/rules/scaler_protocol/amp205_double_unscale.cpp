@@ -64,7 +64,7 @@ std::map<std::int64_t, Division> find_divisions(const TraceView& view) {
       const auto hand = by_hand.find(event.object);
       // One call of the scaler makes one event for each dtype of gradients.
       const bool same_call = previous == EventKind::unscale && same_line(view, gradients.unscale_site, event.site);
-      if (gradients.present && gradients.any_scaled && gradients.unscaled && !same_call) {
+      if (gradients.present && gradients.any_scaled && gradients.unscaled && !gradients.used && !same_call) {
         note(event.object, gradients.unscale_site, event.site, span);
       } else if (hand != by_hand.end() && gradients.present && gradients.any_scaled &&
                  (!hand->second.out_of_place || (event.flags & event_flag::replaced) != 0)) {

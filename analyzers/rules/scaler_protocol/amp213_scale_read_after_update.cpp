@@ -60,7 +60,8 @@ Read find_reads(const TraceView& view) {
         updated = true;
         break;
       case EventKind::scale_read:
-        if ((event.flags & event_flag::next_iteration) != 0) break;  // it is that one's scale
+        // What nothing is divided by, or something of the next iteration, which has that scale.
+        if ((event.flags & event_flag::by_inverse_scale) == 0 || (event.flags & event_flag::next_iteration) != 0) break;
         if (!updated) divisor_kept = divisor_kept || (event.flags & event_flag::by_inverse_scale) != 0;
         // What is only shown after the update divides nothing where something else does.
         if (!updated || (divisor_kept && (event.flags & event_flag::by_inverse_scale) == 0)) break;

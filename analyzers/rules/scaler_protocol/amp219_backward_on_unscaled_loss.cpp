@@ -53,7 +53,7 @@ struct Foreign {
   std::int64_t step_site = trace::none;
   std::int64_t scaled_by = trace::none;
   std::int64_t unscaled_by = trace::none;
-  double factor = 1;
+  std::optional<double> factor;  ///< unknown where the scaler of the loss is never updated
 };
 
 /// Follows which scaler multiplied the loss that an optimizer's gradients come from. From their unscaling to the next
@@ -124,18 +124,20 @@ class ForeignScalers {
     if (!open.unscaled || open.updated.empty() || open.updated.contains(open.scaler)) return;
     // The scale of a scaler that is gone may stand for one that was given its memory.
     const auto updates = view_.updates(open.scaler);
-    if (updates.empty() || updates.back()->step < open.steps.last) return;
+    if (!updates.empty() && updates.back()->step < open.steps.last) return;
+    // One that is never updated: Python tells when a scaler is made, so that there it is none that is gone.
+    if (updates.empty() && view_.run().language != "python") return;
     const std::int64_t other = *open.updated.begin();
-    const auto of_loss = view_.scale_at(open.steps.first, open.scaler);
-    const auto of_gradients = view_.scale_at(open.steps.first, other);
-    if (!of_loss || !of_gradients || *of_gradients == 0 || *of_loss == *of_gradients) return;
+    const double of_loss = updates.empty() ? 0 : view_.scale_at(open.steps.first, open.scaler).value_or(0);
+    const double of_gradients = view_.scale_at(open.steps.first, other).value_or(0);
+    if (of_gradients == 0 || of_loss == of_gradients) return;
     Foreign& foreign = found_[optimizer];
     if (foreign.steps.count == 0) {
       foreign.loss_site = open.loss_site;
       foreign.step_site = open.site;
       foreign.scaled_by = open.scaler;
       foreign.unscaled_by = other;
-      foreign.factor = *of_loss / *of_gradients;
+      if (of_loss != 0) foreign.factor = of_loss / of_gradients;
     }
     extend(foreign.steps, open.steps);
   }
@@ -159,14 +161,18 @@ void report_foreign(const RuleContext& context, std::vector<Finding>& findings) 
     finding.title = "gradients are unscaled by another scaler than the one that scaled their loss";
     finding.message = fmt::format(
         "The loss at {} is multiplied by the scale of one scaler, and the gradients that {} steps with are divided by "
-        "that of another: they come out {} times their size, and overflows are counted by the wrong one.",
-        view.describe(foreign.loss_site), name, number(foreign.factor));
+        "that of another{}, and overflows are counted by the wrong one.",
+        view.describe(foreign.loss_site), name,
+        foreign.factor ? fmt::format(": they come out {} times their size", number(*foreign.factor))
+                       : ", while the first is never updated");
     finding.proof =
-        fmt::format("gradients {} times their size in {}", number(foreign.factor), plural(foreign.steps.count, "step"));
-    finding.evidence = {{"factor", foreign.factor},
-                        {"optimizer", name},
+        foreign.factor ? fmt::format("gradients {} times their size in {}", number(*foreign.factor),
+                                     plural(foreign.steps.count, "step"))
+                       : fmt::format("scaled by one, unscaled by the other in {}", plural(foreign.steps.count, "step"));
+    finding.evidence = {{"optimizer", name},
                         {"scaled_by", static_cast<double>(foreign.scaled_by)},
                         {"unscaled_by", static_cast<double>(foreign.unscaled_by)}};
+    if (foreign.factor) finding.evidence.emplace_back("factor", *foreign.factor);
     finding.fix = "scale the loss, step and update with one and the same scaler";
     findings.push_back(std::move(finding));
   }
