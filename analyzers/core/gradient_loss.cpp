@@ -60,14 +60,22 @@ bool may_get_only_zeros(const trace::Site& site, std::int64_t producer, const tr
   return false;
 }
 
-/// Loss that a sampled step shows without an estimate: values of fp32 that a cast to fp16 made zero, and products that
-/// came out zero everywhere from gradients that are not.
+/// The number by which this call multiplies what it takes; 0 where it does something else.
+double multiplier(const trace::Site& site) {
+  const std::string_view base = base_name(site.name);
+  if ((base != "mul" && base != "div") || site.scalars.size() != 1 || site.scalars.front() == 0) return 0;
+  return base == "mul" ? site.scalars.front() : 1 / site.scalars.front();
+}
+
+/// Loss that a sampled step shows without an estimate: values of fp32 that a cast to fp16 made zero, those that are
+/// zero once a number has multiplied them, and products that came out zero everywhere from gradients that are not.
 void look_at_backward(const TraceView& view, GradientLoss& loss) {
   constexpr int flushed_below = -25;  // half of the smallest subnormal: what rounds to zero
   for (const trace::Site& site : view.trace().sites) {
     if (site.phase != trace::Phase::backward || site.in_recompute) continue;
     const OpKind kind = op_kind(site.name);
-    if (kind != OpKind::cast && kind != OpKind::matmul) continue;
+    const double factor = std::abs(multiplier(site));
+    if (kind != OpKind::cast && kind != OpKind::matmul && factor == 0) continue;
     for (const trace::SiteNumerics* after : view.numerics(site.id)) {
       if (after->dtype != DType::float16 || after->stats.count == 0) continue;
       for (const std::int64_t producer : view.producers(site.id)) {
@@ -77,6 +85,10 @@ void look_at_backward(const TraceView& view, GradientLoss& loss) {
           if (kind == OpKind::cast && before->dtype == DType::float32 && before->stats.count == after->stats.count) {
             share = static_cast<double>(before->stats.exponents.below(flushed_below)) /
                     static_cast<double>(before->stats.count);
+          } else if (factor > 0 && before->dtype == DType::float16 && before->stats.count == after->stats.count) {
+            const int below = flushed_below - static_cast<int>(std::floor(std::log2(factor)));
+            share =
+                static_cast<double>(before->stats.exponents.below(below)) / static_cast<double>(before->stats.count);
           } else if (kind == OpKind::matmul && before->dtype == DType::float16 &&
                      view.site(producer)->phase == trace::Phase::backward && after->stats.zero == after->stats.count &&
                      !before->stats.exponents.empty() && !may_get_only_zeros(site, producer, *before) &&

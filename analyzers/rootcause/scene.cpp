@@ -104,8 +104,13 @@ const trace::Site* accumulates_wider(const TraceView& view, const Origin& origin
   return sums ? outer : nullptr;
 }
 
-bool is_own_backward_code(const Origin& origin) noexcept {
-  return origin.site->phase == trace::Phase::backward && !origin.site->in_recompute && origin.site->source.known();
+bool is_own_backward_code(const TraceView& view, const Origin& origin) {
+  const trace::Site& site = *origin.site;
+  if (site.phase != trace::Phase::backward || site.in_recompute || !site.source.known()) return false;
+  const trace::Site* const node = view.parent(site);
+  const bool of_node =
+      node != nullptr && node->source.file == site.source.file && node->source.line == site.source.line;
+  return !of_node;
 }
 
 std::optional<double> mask_constant(const Origin& origin) noexcept {
@@ -146,7 +151,14 @@ const trace::WitnessTensor* saturating_mask(const Origin& origin) noexcept {
   const double limit = trace::float_limits(output_dtype(event)).max;
   for (const trace::WitnessTensor& input : event.inputs) {
     if (!input.looked_at || input.type.requires_grad || input.stats.max > 0) continue;
-    if (input.stats.min <= -limit * 0.9 && input.stats.exponents.counts.size() == 1) return &input;
+    if (input.stats.exponents.counts.size() != 1) continue;
+    if (input.stats.min <= -limit * 0.9) return &input;
+    // Or two masks that fit one by one: what this one is added to has one in it.
+    const bool meets_mask =
+        std::any_of(event.inputs.begin(), event.inputs.end(), [&](const trace::WitnessTensor& other) {
+          return &other != &input && other.looked_at && other.stats.min <= -limit * 0.3;
+        });
+    if (input.stats.min <= -limit * 0.3 && meets_mask) return &input;
   }
   return nullptr;
 }

@@ -45,7 +45,7 @@ struct Divisor {
 
 /// Whether it is a line of the program that runs in the backward pass, a hook or an autograd.Function of its own: the
 /// derivative of an operator has no line.
-[[nodiscard]] bool is_own_backward_code(const Origin& origin) noexcept;
+[[nodiscard]] bool is_own_backward_code(const TraceView& view, const Origin& origin);
 
 /// The constant of a mask (-1e9, the lowest fp32) that the call turned into infinity because its result's type ends
 /// before it; empty when that is not what happened.

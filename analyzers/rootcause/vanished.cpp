@@ -298,7 +298,7 @@ class Search {
     for (std::size_t i = 0; i < open.size() && i < 16; ++i) {
       const trace::SiteTotals& totals = view_.totals(open[i]);
       if (totals.checked_calls != 0) {
-        if (totals.absmax >= enough) return true;
+        if (totals.absmax == 0 || totals.absmax >= enough) return true;  // 0: not measured
         continue;
       }
       const Site* const made = view_.site(open[i]);

@@ -47,6 +47,11 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
       "look at the samples of this batch; drop or repair them where the data are loaded (assert "
       "torch.isfinite(batch).all())";
   finding.fix_cpp = "look at the samples of this batch; drop or repair them where the data are loaded";
+  if (counts.total() == counts.elements && counts.elements > 0) {
+    // Not one good value: rather no data at all.
+    finding.fix = "fill this tensor where it is made (torch.empty leaves what was in memory), or look at how it is loaded";
+    finding.fix_cpp = finding.fix;
+  }
 }
 
 constexpr std::array needs = {Stream::sentinel};

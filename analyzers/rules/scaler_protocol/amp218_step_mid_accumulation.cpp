@@ -32,6 +32,7 @@ struct Windows {
   std::int64_t step_site = trace::none;
   std::int64_t loss_site = trace::none;
   bool one_loss = true;        ///< all passes of the running window began at the same site
+  bool added_to_used = false;  ///< gradients that a step had used, since the last step
   bool other_divisor = false;  ///< the loss was divided by different numbers: the program counts for itself
 };
 
@@ -44,7 +45,7 @@ class Collector {
   std::map<std::int64_t, Windows> collect() {
     walk_protocol(view_, [this](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
       if (event.kind == EventKind::backward && (event.flags & event_flag::gradients_only) == 0) {
-        pass(span, event, before);
+        pass(event, before);
       } else if (event.kind == EventKind::optimizer_step || event.kind == EventKind::optimizer_skip) {
         step(span, event, before);
       }
@@ -53,14 +54,16 @@ class Collector {
   }
 
  private:
-  void pass(const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
+  void pass(const trace::ProtocolEvent& event, const ProtocolState& before) {
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(view_.trace().optimizers.size()) && i < 64; ++i) {
       if ((event.optimizers >> i & 1U) == 0) continue;
       Windows& windows = windows_[i];
       const bool added = (event.added >> i & 1U) != 0 && before.of(i).present;
       if (added && before.of(i).used) {
-        extend(windows.pending, span);
+        // No mistake before it is stepped with: a generator's loss reaches the discriminator as well.
+        windows.added_to_used = true;
       } else if (!added) {
+        windows.added_to_used = false;
         // The gradients were cleared: what was applied more than once was a window.
         if (windows.pending.count > 0) {
           ++windows.cleared;
@@ -79,6 +82,8 @@ class Collector {
     const GradientState& gradients = before.of(event.object);
     Windows& windows = windows_[event.object];
     windows.step_site = event.site;
+    if (windows.added_to_used) extend(windows.pending, span);
+    windows.added_to_used = false;
     if (gradients.across_update && gradients.any_scaled) {
       if (windows.across_site == trace::none) windows.across_site = event.site;
       extend(windows.across, span);

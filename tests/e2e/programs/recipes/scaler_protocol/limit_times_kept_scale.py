@@ -1,4 +1,4 @@
-"""Scaled gradients are clipped to a limit of their size: max_norm times a scale that was read in the iteration before."""
+"""Scaled gradients are clipped to a limit of their size: max_norm times a scale read in the iteration before."""
 
 # expect: quiet
 
