@@ -32,6 +32,7 @@ void keep_variable(Protocol& p, std::size_t parameter, const at::Tensor& variabl
 
 bool has_gradient(const Protocol& p, std::size_t parameter) {
   auto strong = p.variables[parameter].lock();
+  if (!strong) return false;
   const at::Tensor variable(std::move(strong));
   return variable.defined() && variable.grad().defined();
 }
@@ -100,7 +101,7 @@ std::int64_t named_parameter(Session& session, const at::Tensor& tensor) {
     const std::lock_guard lock(session.protocol.mutex);
     if (name_of(session.protocol, impl, address_of(impl)) == nullptr) return trace::none;
   }
-  return parameter_of(session, impl);
+  return learn_parameter(session, tensor);
 }
 
 std::int64_t parameter_at(Session& session, const void* address) {

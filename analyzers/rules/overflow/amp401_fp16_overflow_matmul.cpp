@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "analyzers/core/numbers.h"
+#include "analyzers/core/op_kinds.h"
 #include "analyzers/core/rule_context.h"
 #include "analyzers/rootcause/evidence.h"
 #include "analyzers/rootcause/range.h"
@@ -19,6 +20,18 @@ Claim claim(const RuleContext& context, const Origin& origin) {
   if (origin.site->id != origin.event->site) return Claim::plausible;
   if (origin.kind != trace::OriginKind::producer && origin.kind != trace::OriginKind::unknown) return Claim::none;
   return behind_wider_cause(context.view(), origin, judge_overflow(*origin.event, dtype, largest_product(origin)));
+}
+
+/// The number by which the program multiplies its loss itself: a loss scale that nothing lowers when gradients
+/// overflow. 0 where there is none.
+double own_loss_scale(const TraceView& view) {
+  constexpr double smallest_scale = 64;
+  if (view.scaled()) return 0;
+  for (const trace::Site& site : view.trace().sites) {
+    if (!view.is_loss_site(site.id) || base_name(site.name) != "mul" || site.scalars.size() != 1) continue;
+    if (site.scalars.front() >= smallest_scale) return site.scalars.front();
+  }
+  return 0;
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
@@ -48,6 +61,12 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
     finding.proof += fmt::format("{}{} gives {}, fp16 ends at 65 504", finding.proof.empty() ? "" : " · ",
                                  event.replay.precision, number(event.replay.absmax));
   }
+  const double factor = backward ? own_loss_scale(context.view()) : 0;
+  if (factor > 0) {
+    finding.message += fmt::format(" The program multiplies its loss by {} itself.", number(factor));
+    finding.evidence.emplace_back("own_loss_scale", factor);
+    finding.proof += fmt::format("{}the loss is multiplied by {}", finding.proof.empty() ? "" : " · ", number(factor));
+  }
   finding.message += describe_outcome(origin);
   if (finding.proof.empty()) finding.proof = describe_bad(counts);
   add_scene(origin, finding);
@@ -59,6 +78,10 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
             "torch.autocast(device_type, enabled=False): module(x.float()) — or train in bfloat16";
   finding.fix_cpp =
       "make its inputs smaller, or run it on x.to(torch::kFloat) outside the autocast guard, or train in bfloat16";
+  if (factor > 0) {
+    finding.fix = "multiply by less, or let torch.amp.GradScaler do it, which skips such steps and lowers its scale";
+    finding.fix_cpp = "multiply by less, or let ampscope::executor::GradScaler do it";
+  }
 }
 
 constexpr std::array needs = {Stream::sentinel};
