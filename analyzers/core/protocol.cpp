@@ -1,6 +1,7 @@
 #include "analyzers/core/protocol.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "analyzers/core/op_kinds.h"
 
@@ -71,6 +72,8 @@ void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& sta
         const bool possible = event.optimizers == 0 && i < view.trace().optimizers.size();
         if (!named && !possible) continue;
         add_pass(event, i, named || view.trace().optimizers.size() == 1, state.optimizers[i]);
+        if (const auto scaler = state.scaler_of_loss.find(event.site); scaler != state.scaler_of_loss.end())
+          state.optimizers[i].scaler = scaler->second;
       }
       break;
     case EventKind::unscale:
@@ -113,9 +116,16 @@ void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& sta
       for_objects(state, trace::none, [](GradientState& gradients) { gradients.scale_read = true; });
       break;
     case EventKind::scaler_update:
-      for_objects(state, trace::none, [](GradientState& gradients) { gradients.updated = true; });
+      for_objects(state, trace::none, [&](GradientState& gradients) {
+        // Another scaler's update does not change the scale that these gradients have.
+        const bool of_other = gradients.scaler != trace::none && event.object != trace::none &&
+                              gradients.scaler != event.object && view.updates(gradients.scaler).size() > 0;
+        gradients.updated = gradients.updated || !of_other;
+      });
       break;
     case EventKind::scale_loss:
+      if (event.site != trace::none) state.scaler_of_loss[event.site] = event.object;
+      break;
     case EventKind::loss_read:
     case EventKind::refusal:
     case EventKind::parameter_write:
@@ -136,6 +146,30 @@ void walk_step(const TraceView& view, const StepSpan& steps, std::span<const Pro
 const GradientState& ProtocolState::of(std::int64_t optimizer) const noexcept {
   static const GradientState absent;
   return valid(optimizer) ? optimizers[static_cast<std::size_t>(optimizer)] : absent;
+}
+
+bool runs_in_hook(const TraceView& view, const trace::Site& site) {
+  if (site.kind != trace::SiteKind::op || site.phase != trace::Phase::backward || site.in_recompute) return false;
+  const trace::Site* const node = view.parent(site);
+  if (node != nullptr && node->name.find("AccumulateGrad") != std::string::npos) return true;
+  return site.source.known() &&
+         (node == nullptr || node->source.file != site.source.file || node->source.line != site.source.line);
+}
+
+const trace::Site* unscaling_hook(const TraceView& view) {
+  constexpr double smallest_scale = 64;
+  const auto& sites = view.trace().sites;
+  const auto found = std::find_if(sites.begin(), sites.end(), [&](const trace::Site& site) {
+    if (!runs_in_hook(view, site)) return false;
+    const std::string_view base = base_name(site.name);
+    const bool divides = base == "div" || base == "foreach_div";
+    if ((!divides && base != "mul" && base != "foreach_mul") || site.scalars.size() != 1) return false;
+    const double number = divides ? site.scalars.front() : 1 / site.scalars.front();
+    if (!(number >= smallest_scale)) return false;
+    const auto scale = view.scale_at(std::max<std::int64_t>(view.totals(site.id).first_step, 0));
+    return !scale || std::abs(number / *scale - 1) < 1e-5;
+  });
+  return found != sites.end() ? &*found : nullptr;
 }
 
 std::string optimizer_name(const TraceView& view, std::int64_t optimizer) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct GradientState {
   bool used = false;                        ///< an optimizer step was taken or skipped with them
   bool inside_step = false;                 ///< the last pass was run by the optimizer's step itself
   std::uint8_t passes = 0;                  ///< backward passes added up in them, at most 255
+  std::int64_t scaler = trace::none;        ///< that scaled the loss of the last pass, where it is known
   std::int64_t unscale_site = trace::none;  ///< of the last unscaling, also when a pass has been added since
   friend bool operator==(const GradientState&, const GradientState&) = default;
 };
@@ -49,10 +51,20 @@ struct ScheduleState {
 struct ProtocolState {
   std::array<GradientState, 64> optimizers{};  ///< by optimizer id; a trace names at most 64 in a backward event
   std::vector<ScheduleState> schedules;        ///< by schedule id
+  std::map<std::int64_t, std::int64_t> scaler_of_loss;  ///< by site of the scaled loss
   friend bool operator==(const ProtocolState&, const ProtocolState&) = default;
 
   [[nodiscard]] const GradientState& of(std::int64_t optimizer) const noexcept;
 };
+
+/// Whether a call in the backward pass is one of a hook: it has a line of its own, or it runs where a gradient is
+/// accumulated, which neither multiplies nor selects by itself.
+[[nodiscard]] bool runs_in_hook(const TraceView& view, const trace::Site& site);
+
+/// The call with which a hook of the program divides gradients by the loss scale, or without a scaler by a large
+/// number, in the backward pass: they are unscaled when the pass ends, though no event says so. Null where there is
+/// none.
+[[nodiscard]] const trace::Site* unscaling_hook(const TraceView& view);
 
 /// Class of an optimizer, or "the optimizer".
 [[nodiscard]] std::string optimizer_name(const TraceView& view, std::int64_t optimizer);

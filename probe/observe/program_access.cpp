@@ -1,6 +1,7 @@
 #include "probe/observe/program_access.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -68,6 +69,38 @@ void note_divisor(ThreadState& thread, const Frame& frame, c10::ArrayRef<const c
   frame.site->divisor = divisor;
 }
 
+namespace {
+
+/// A list may hold gradients of several optimizers (clip_grad_norm_ of a whole model). False where it holds none.
+bool note_list_access(Session& session, ThreadState& thread, const Frame& frame,
+                      c10::ArrayRef<const c10::IValue> inputs) {
+  constexpr std::size_t most_owners = 8;
+  std::array<std::int64_t, most_owners> owners{};
+  std::size_t count = 0;
+  const std::size_t enough = std::clamp<std::size_t>(optimizer_count(session), 1, most_owners);
+  for (const c10::IValue& element : inputs[0].toListRef()) {
+    if (!element.isTensor() || !element.toTensor().defined()) continue;
+    const std::int64_t parameter = gradient_at(session, address_of(*element.toTensor().unsafeGetTensorImpl()));
+    if (parameter < 0) continue;
+    const std::int64_t owner = owner_of(session, parameter);
+    if (std::find(owners.begin(), owners.begin() + count, owner) != owners.begin() + count) continue;
+    owners[count++] = owner;
+    if (count == enough) break;
+  }
+  const bool clears = frame.op->mutates_first && frame.op->values == Values::constant;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (clears) {
+      gradients_cleared(session, thread, frame.site->id, owners[i]);
+    } else {
+      gradients_touched(session, thread, frame.site->id, owners[i], frame.op->mutates_first,
+                        factor_of(*frame.op, inputs));
+    }
+  }
+  return count > 0;
+}
+
+}  // namespace
+
 void note_gradient_access(Session& session, ThreadState& thread, const Frame& frame,
                           c10::ArrayRef<const c10::IValue> inputs) {
   if (!frame.site || frame.phase == trace::Phase::backward) return;
@@ -85,6 +118,7 @@ void note_gradient_access(Session& session, ThreadState& thread, const Frame& fr
       !thread.frames[thread.depth - 2].python_inside) {
     return;  // Part of an op that has been noted.
   }
+  if (!inputs.empty() && inputs[0].isTensorList() && note_list_access(session, thread, frame, inputs)) return;
   for (std::size_t i = 0; i < std::min<std::size_t>(inputs.size(), 4); ++i) {
     const at::Tensor* tensor = first_tensor(inputs[i]);
     const std::int64_t parameter =

@@ -152,15 +152,24 @@ void set_scale(Protocol& p, double scale) {
   p.scales.store(scale != 1, std::memory_order_relaxed);
 }
 
-/// Whether a factor is the inverse of the loss scale, up to rounding, or that of the scale times a count (of
-/// micro-batches, of processes).
+/// Whether a factor is the inverse of the loss scale of some scaler, up to rounding, or that of the scale times a count
+/// (of micro-batches, of processes).
 bool undoes(const Protocol& p, double factor) {
   constexpr double largest_count = 64;
-  // A batch may have as many tokens as the scale is large. Scalers that Python did not announce may be read unseen.
-  if (p.scale == 1 || (!p.scale_was_read && !p.scalers_made.empty())) return false;
-  const double count = 1 / (factor * p.scale);
-  const double whole = std::round(count);
-  return whole >= 1 && whole <= largest_count && std::abs(count - whole) < 2e-6 * whole;
+  const auto undoes_scale = [factor](double scale) {
+    if (scale == 1 || scale == 0) return false;
+    const double count = 1 / (factor * scale);
+    const double whole = std::round(count);
+    return whole >= 1 && whole <= largest_count && std::abs(count - whole) < 2e-6 * whole;
+  };
+  return undoes_scale(p.scale) || std::any_of(p.scale_of.begin(), p.scale_of.end(), undoes_scale);
+}
+
+void set_scale_of(Protocol& p, std::int64_t scaler, double scale) {
+  if (scaler < 0) return;
+  const auto index = static_cast<std::size_t>(scaler);
+  if (p.scale_of.size() <= index) p.scale_of.resize(index + 1, 1);
+  p.scale_of[index] = scale;
 }
 
 std::uint32_t autocast_flags(bool autocast, trace::DType dtype) {
@@ -200,6 +209,11 @@ bool unscaled_in_this_step(Session& session, std::int64_t optimizer) {
   return session.protocol.ledger.contains(EventKind::unscale, optimizer);
 }
 
+std::size_t optimizer_count(Session& session) {
+  const std::lock_guard lock(session.protocol.mutex);
+  return session.protocol.optimizers.size();
+}
+
 bool is_fused(Session& session, std::int64_t optimizer) {
   const std::lock_guard lock(session.protocol.mutex);
   const auto& optimizers = session.protocol.optimizers;
@@ -212,11 +226,6 @@ bool is_scale_tensor(Session& session, const c10::IValue& value) {
   const c10::TensorImpl& impl = *value.toTensor().unsafeGetTensorImpl();
   if (!has_values(impl) || impl.numel() != 1) return false;
   return session.scale_tensors.find(address_of(impl)) >= 0;
-}
-
-void scale_taken(Session& session) {
-  const std::lock_guard lock(session.protocol.mutex);
-  session.protocol.scale_was_read = true;
 }
 
 double current_scale(Session& session) {
@@ -287,6 +296,7 @@ void loss_scaled(Session& session, ThreadState& thread, std::int64_t site, const
     }
     thread.scaler_made = thread.scaler_restored = false;
   }
+  if (std::isfinite(scale)) set_scale_of(p, scaler, scale);
   add_event(session, thread, {.kind = EventKind::scale_loss, .object = scaler, .site = site});
 }
 
@@ -421,6 +431,7 @@ std::int64_t scale_updated(Session& session, ThreadState& thread, trace::ScalerU
   const bool here = !std::isnan(update.scale_after);
   if (here) {
     set_scale(p, static_cast<double>(update.scale_after));
+    set_scale_of(p, id, static_cast<double>(update.scale_after));
     session.recorder.scaler_update(*thread.lane, update);
   }
   // An update that sets the scale comes beside the one that ends the step.
@@ -568,7 +579,6 @@ void scale_read(Session& session, std::uintptr_t scaler, bool as_factor, bool ne
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   const auto known = p.scaler_by_object.find(scaler);
-  p.scale_was_read = true;
   add_event(session, *thread,
             {.kind = EventKind::scale_read,
              .object = known == p.scaler_by_object.end() ? trace::none : known->second,

@@ -39,6 +39,7 @@ void take_fresh_gradients(Session& session, std::int64_t optimizer, Gradients& t
 [[nodiscard]] bool gradients_replaced(Session& session, std::int64_t optimizer);
 /// The site that made quotients of gradients and the loss scale since they arrived, none if none has.
 [[nodiscard]] std::int64_t gradients_divided_at(Session& session, std::int64_t optimizer);
+[[nodiscard]] std::size_t optimizer_count(Session& session);
 /// Of several optimizers: one parameter of each that has a gradient now, as (optimizer, parameter).
 void hold_gradients(Session& session, std::vector<std::pair<std::int64_t, std::size_t>>& held);
 /// The first of these optimizers whose gradient has been taken away, none if all are there.
@@ -53,8 +54,6 @@ void known_gradients(Session& session, std::int64_t optimizer, Gradients& found)
 void forget_fresh_gradient(Session& session, std::int64_t parameter);
 /// Whether a value is the scale tensor of a scaler that was seen.
 [[nodiscard]] bool is_scale_tensor(Session& session, const c10::IValue& value);
-/// The program has taken the scale out of its tensor.
-void scale_taken(Session& session);
 [[nodiscard]] double current_scale(Session& session);
 /// The loss scale that gradients of an optimizer (none: not known which) still carry at this point of the step: 1 when
 /// the backward pass was not of a scaled loss, or the gradients have been unscaled or changed by the program since.

@@ -283,7 +283,6 @@ void end_update(Session& session, ThreadState& thread, Frame& frame) {
 
 void note_number_read(Session& session, const Frame& frame, c10::ArrayRef<c10::IValue> outputs) {
   if (frame.input_count == 0 || outputs.empty() || !outputs[0].isDouble()) return;
-  if (session.scale_tensors.find(frame.inputs[0].address) >= 0) scale_taken(session);
   // GradScaler.step asks with it whether to skip.
   if (outputs[0].toDouble() > 0 && session.found_inf_tensors.find(frame.inputs[0].address) >= 0)
     found_inf_read(session);

@@ -129,11 +129,10 @@ struct Protocol {
     std::uint64_t made = 0;
     std::string implementation;
   };
-  /// The program has asked for the loss scale, so that it may work with it itself.
-  bool scale_was_read = false;
   std::unordered_map<const void*, KnownScaler> scaler_calls;
   std::unordered_map<std::int64_t, std::uint64_t> owners_told;  ///< parameter → objects made when its owner was told
   double scale = 1;                                             ///< current loss scale as far as known
+  std::vector<double> scale_of;                                 ///< the same of each scaler, by id
   bool scale_known = false;
   std::atomic<bool> scales{false};  ///< the scale is known and not 1; to be asked without the lock
   /// By parameter id. Weak: a parameter lives as long as the program wants.

@@ -41,7 +41,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   StepSpan steps;
   std::int64_t loss_site = trace::none;
   bool trains = false;
-  bool unscales_by_hand = false;
+  bool unscales_by_hand = unscaling_hook(view) != nullptr;
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
     switch (event.kind) {
       case trace::EventKind::backward:

@@ -41,7 +41,8 @@ Clip clip_kind(const TraceView& view, const trace::Site& site, const GradientSta
   const std::string_view base = base_name(site.name);
   if (base.starts_with("clamp") || base.starts_with("foreach_clamp")) return Clip::value;
   if (base == "nan_to_num") return Clip::cleaned;
-  if ((base == "add" || base == "sub") && adds_parameter(view, site)) return Clip::added;
+  const bool adds = base == "add" || base == "sub" || base == "foreach_add" || base == "foreach_sub";
+  if (adds && adds_parameter(view, site)) return Clip::added;
   // By hand: a norm is taken, as such or from squares and sums, then all gradients are multiplied by what follows.
   const bool multiplies = base == "mul" || base == "foreach_mul" || base == "div" || base == "foreach_div";
   const bool measured = gradients.norm_read || by_own_measure;
@@ -205,7 +206,7 @@ class Collector {
   /// An operator has made a new tensor of gradients, which the program may put in their place: p.grad = p.grad * c.
   void note_result(const trace::Site& site, const trace::ProtocolEvent& event, const ProtocolState& before) {
     const std::string_view base = base_name(site.name);
-    if (base != "mul" && base != "div" && base != "clamp") return;
+    if (base != "mul" && base != "div" && base != "clamp" && base != "nan_to_num") return;
     for (const std::int64_t optimizer : concerned(event, before))
       results_[optimizer].push_back({&site, event, before.of(optimizer)});
   }
@@ -246,12 +247,31 @@ class Collector {
   std::map<std::int64_t, std::vector<Result>> results_;  ///< by optimizer, since the last backward pass
 };
 
+/// Whether a call has put numbers in the place of infinities or NaN.
+bool replaces_infinities(const TraceView& view, const trace::Site& site) {
+  const std::string_view base = base_name(site.name);
+  if (base != "nan_to_num" && base != "where" && base != "masked_fill") return false;
+  return std::any_of(view.absorbers().begin(), view.absorbers().end(),
+                     [&](const trace::NonfiniteEvent* event) { return event->site == site.id; });
+}
+
 /// Clamps in hooks of tensors, or in the program's own derivatives. No gradient has been unscaled there.
 void find_in_backward(const TraceView& view, std::vector<Case>& cases) {
   if (!view.scaled()) return;
   for (const trace::Site& site : view.trace().sites) {
     if (site.kind != trace::SiteKind::op || site.phase != trace::Phase::backward || site.in_recompute) continue;
     // The derivative of an operator has no line of its own.
+    if (runs_in_hook(view, site) && replaces_infinities(view, site)) {
+      const trace::SiteTotals& calls = view.totals(site.id);
+      const std::int64_t begin = std::max<std::int64_t>(calls.first_step, 0);
+      if (view.scale_at(begin).value_or(1) == 1) continue;
+      cases.push_back({{begin, std::max(calls.last_step, begin), std::max<std::int64_t>(calls.steps, 1)},
+                       site.id,
+                       Clip::cleaned,
+                       {},
+                       true});
+      continue;
+    }
     if (!base_name(site.name).starts_with("clamp") || !site.source.known()) continue;
     const trace::Site* const node = view.parent(site);
     if (node == nullptr || node->kind != trace::SiteKind::backward_node) continue;
@@ -270,7 +290,7 @@ void find_in_backward(const TraceView& view, std::vector<Case>& cases) {
 
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
-  std::vector<Case> cases = Collector(view).collect();
+  std::vector<Case> cases = unscaling_hook(view) != nullptr ? std::vector<Case>() : Collector(view).collect();
   find_in_backward(view, cases);
   std::set<std::string> told;  // one hook runs for many gradients
   for (Case& found : cases) {
@@ -324,7 +344,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     if (finding.proof.empty()) finding.proof = "gradients changed between backward and unscale_";
     if (found.kind == Clip::cleaned) {
       finding.message += " The scaler finds no infinity then, so that it neither skips the step nor lowers the scale.";
-      finding.proof = fmt::format("non-finite gradients replaced in {}", plural(found.steps.count, "step"));
+      finding.proof = fmt::format("non-finite gradients replaced in {}{}", found.in_backward ? "some of " : "",
+                                  plural(found.steps.count, "step"));
       finding.fix = "leave infinities to the scaler, or clean gradients after scaler.unscale_(optimizer)";
       findings.push_back(std::move(finding));
       continue;

@@ -22,10 +22,12 @@ struct Late {
   std::int64_t wrong_steps = 0;
 };
 
-/// Factor by which the loss scale changed in the update before the one of this step.
-double change_before(const TraceView& view, std::int64_t step) {
+/// Factor by which the loss scale changed in the update before the one of this step. `of`: the scaler that counts, none
+/// for all of them.
+double change_before(const TraceView& view, std::int64_t step, std::int64_t of) {
   double factor = 1;
   for (const trace::Scaler& scaler : view.trace().scalers) {
+    if (of != trace::none && scaler.id != of) continue;
     for (const trace::ScalerUpdate* update : view.updates(scaler.id)) {
       if (update->step == step - 1 && update->scale_before > 0)
         factor = static_cast<double>(update->scale_after) / static_cast<double>(update->scale_before);
@@ -45,7 +47,7 @@ std::map<std::int64_t, Late> find_late(const TraceView& view) {
     Late& late = found[event.object];
     if (late.site == trace::none) late.site = event.site;
     for (std::int64_t step = span.first; step <= span.last && span.count == span.last - span.first + 1; ++step) {
-      const double factor = change_before(view, step);
+      const double factor = change_before(view, step, gradients.scaler);
       if (factor == 1) continue;
       ++late.wrong_steps;
       if (late.factor == 1) late.factor = factor;

@@ -22,6 +22,7 @@ struct Bypass {
 
 std::map<std::int64_t, Bypass> find_bypasses(const TraceView& view) {
   std::map<std::int64_t, Bypass> found;
+  if (unscaling_hook(view) != nullptr) return found;
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
     if (event.kind != trace::EventKind::optimizer_step) return;
     if ((event.flags & (event_flag::through_scaler | event_flag::fused)) != 0) return;

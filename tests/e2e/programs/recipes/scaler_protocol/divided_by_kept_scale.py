@@ -28,8 +28,8 @@ for divide in (in_place, as_list, quotients):
     model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 3))
     parameters = list(model.parameters())
     optimizer = torch.optim.SGD(parameters, lr=0.1)
-    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-    scale = scaler.get_scale()
+    scale = 1024.0
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale)
     for step in range(20):
         with torch.autocast("cpu", dtype=torch.float16):
             loss = nn.functional.cross_entropy(model(inputs).float(), targets)
