@@ -21,7 +21,7 @@ DType half_of(const TraceView& view, const Site& site, const Site** example) {
   bool both = false;
   const auto look = [&](auto&& self, const Site& each) -> void {
     if (each.kind == trace::SiteKind::op && trace::is_half(each.compute_dtype) && op_kind(each.name) != OpKind::cast &&
-        op_kind(each.name) != OpKind::move && !each.in_recompute) {
+        op_kind(each.name) != OpKind::move && op_kind(each.name) != OpKind::create && !each.in_recompute) {
       both = both || (half != DType::unknown && half != each.compute_dtype);
       half = each.compute_dtype;
       if (example != nullptr && (*example == nullptr || op_kind(each.name) == OpKind::matmul)) *example = &each;

@@ -101,6 +101,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       const std::string type = trace::short_dtype_name(dtype);
       finding.culprit = context.culprit(id);
       finding.steps = {steps.begin()->first, steps.rbegin()->first, std::max<std::int64_t>(view.totals(id).steps, 1)};
+      finding.steps.count = std::min(finding.steps.count, finding.steps.last - finding.steps.first + 1);
       finding.title = fmt::format("the moving average in {} does not move", type);
       finding.message = fmt::format(
           "{} gives the new value a weight of {:.3g}, but a number in {} changes by {} at least: in {} sampled steps "

@@ -69,10 +69,16 @@ bool comes_from_weight(const TraceView& view, const trace::TensorType& tensor) {
 /// The largest value of a weight that went in, where no weight of a model that learns is so large; 0 otherwise. In the
 /// first step it is how they were initialised.
 double exploded_weight(const TraceView& view, const Origin& origin) {
-  constexpr double largest_weight = 1e6;
+  // Beyond the first no model has weights; beyond the second none whose products were ordinary when it began.
+  constexpr double absurd_weight = 1e6;
+  constexpr double large_weight = 1e3;
+  constexpr double ordinary = 655;  // a hundredth of the end of fp16
+  const auto samples = growth_samples(view, origin.site->id, origin.steps.first);
+  const bool began_small = !samples.empty() && std::exp2(samples.front().exponent) < ordinary;
+  const double least = began_small ? large_weight : absurd_weight;
   double largest = 0;
   for (const trace::WitnessTensor& input : origin.event->inputs) {
-    if (!input.looked_at || input.stats.absmax < largest_weight) continue;
+    if (!input.looked_at || input.stats.absmax < least) continue;
     if (comes_from_weight(view, input.type)) largest = std::max(largest, input.stats.absmax);
   }
   return origin.steps.first > 0 ? largest : 0;
@@ -134,9 +140,18 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
         count_of(origin.steps.first), place, number(largest.value_or(0)), type);
     finding.proof =
         fmt::format("inputs up to {} in step {}", number(largest.value_or(0)), count_of(origin.steps.first));
-    finding.fix =
-        "initialise the weights for the depth (torch.nn.init.kaiming_normal_, xavier_uniform_), or normalise between "
-        "the layers; no type of number helps";
+    if (origin.steps.first > 0) {
+      finding.title = fmt::format("training diverges: after {} the activations overflow {}",
+                                  plural(origin.steps.first, "step"), type);
+      finding.message +=
+          " They were not when it began, so that updates have made them so, or a learning rate inside the step.";
+    }
+    finding.fix = origin.steps.first > 0 ? "lower the learning rate, warm it up, or clip the gradients "
+                                           "(torch.nn.utils.clip_grad_norm_); no type of number "
+                                           "helps"
+                                         : "initialise the weights for the depth (torch.nn.init.kaiming_normal_, "
+                                           "xavier_uniform_), or normalise between "
+                                           "the layers; no type of number helps";
   }
   finding.message += describe_outcome(origin);
   add_scene(origin, finding);

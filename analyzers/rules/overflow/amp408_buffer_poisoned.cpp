@@ -120,7 +120,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
 }
 
 constexpr std::array needs = {Stream::sentinel};
-constexpr std::array<std::string_view, 2> symptom_of = {"AMP40", "AMP6"};
+constexpr std::array<std::string_view, 3> symptom_of = {"AMP40", "AMP5", "AMP6"};
 
 }  // namespace
 

@@ -24,8 +24,8 @@ struct Mix {
 std::map<std::int64_t, Mix> find_mixes(const TraceView& view) {
   std::map<std::int64_t, Mix> found;
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
-    const bool ends = event.kind == trace::EventKind::optimizer_step || event.kind == trace::EventKind::optimizer_skip;
-    if (!ends || (event.flags & event_flag::fused) != 0) return;
+    // A skipped step applies nothing, whatever was added meanwhile: a generator's loss after the discriminator's skip.
+    if (event.kind != trace::EventKind::optimizer_step || (event.flags & event_flag::fused) != 0) return;
     const GradientState& gradients = before.of(event.object);
     // A closure that the step itself runs is another mistake.
     if (!gradients.mixed || !gradients.any_scaled || gradients.inside_step) return;
