@@ -104,9 +104,10 @@ const trace::Site* accumulates_wider(const TraceView& view, const Origin& origin
   return sums ? outer : nullptr;
 }
 
-bool is_own_backward_code(const TraceView& view, const Origin& origin) {
+bool is_hook_code(const TraceView& view, const Origin& origin) {
   const trace::Site& site = *origin.site;
   if (site.phase != trace::Phase::backward || site.in_recompute || !site.source.known()) return false;
+  if (view.forward_of(site.id) != nullptr) return false;
   const trace::Site* const node = view.parent(site);
   const bool of_node =
       node != nullptr && node->source.file == site.source.file && node->source.line == site.source.line;

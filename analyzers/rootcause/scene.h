@@ -43,9 +43,9 @@ struct Divisor {
 /// null where `origin` is no such copy.
 [[nodiscard]] const trace::Site* accumulates_wider(const TraceView& view, const Origin& origin);
 
-/// Whether it is a line of the program that runs in the backward pass, a hook or an autograd.Function of its own: the
-/// derivative of an operator has no line.
-[[nodiscard]] bool is_own_backward_code(const TraceView& view, const Origin& origin);
+/// Whether it is a line of a hook that runs in the backward pass: the derivative of an operator has no line, and the
+/// backward of the program's own autograd.Function is a derivative as well.
+[[nodiscard]] bool is_hook_code(const TraceView& view, const Origin& origin);
 
 /// The constant of a mask (-1e9, the lowest fp32) that the call turned into infinity because its result's type ends
 /// before it; empty when that is not what happened.

@@ -155,9 +155,10 @@ void set_scale(Protocol& p, double scale) {
 /// Whether a factor is the inverse of the loss scale of some scaler, up to rounding, or that of the scale times a count
 /// (of micro-batches, of processes).
 bool undoes(const Protocol& p, double factor) {
-  constexpr double largest_count = 64;
   const auto undoes_scale = [factor](double scale) {
     if (scale == 1 || scale == 0) return false;
+    // A small scale times a count is a number like others.
+    const double largest_count = scale >= 1024 ? 64 : 1;
     const double count = 1 / (factor * scale);
     const double whole = std::round(count);
     return whole >= 1 && whole <= largest_count && std::abs(count - whole) < 2e-6 * whole;

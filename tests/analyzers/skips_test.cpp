@@ -112,6 +112,18 @@ TEST(Skips, FallingToZeroIsACollapse) {
   EXPECT_EQ(skips.last_scale, 0);
 }
 
+TEST(Skips, MoreSkipsThanStepsForGoodMakeASawTooth) {
+  const SkipAnalysis skips = skips_of(run_of(times(20, ".xxx"), 1));
+  EXPECT_TRUE(skips.saw_tooth);
+  EXPECT_FALSE(skips.collapsed);
+  EXPECT_DOUBLE_EQ(skips.skip_period, 4.0 / 3);
+  // As many as the scale has grown is what the smallest interval means.
+  EXPECT_FALSE(skips_of(run_of(times(40, ".x"), 1)).saw_tooth);
+  // Too short to tell, and many at the beginning alone.
+  EXPECT_FALSE(skips_of(run_of(times(8, ".xxx"), 1)).saw_tooth);
+  EXPECT_FALSE(skips_of(run_of(times(10, ".xxx") + good(40), 1)).saw_tooth);
+}
+
 TEST(Skips, NoUpdatesNoSkips) {
   const trace::Trace trace = testing::trace_from_json({{"scalers", {"torch.amp.GradScaler"}}});
   const SkipAnalysis skips = skips_of(trace);

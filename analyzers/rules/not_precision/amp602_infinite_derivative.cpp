@@ -77,7 +77,7 @@ Claim claim(const RuleContext& context, const Origin& origin) {
       node_of(context.view(), origin).starts_with("Logaddexp")) {
     return Claim::proven;
   }
-  if (origin.phase != trace::Phase::backward || !made_here(origin) || is_own_backward_code(context.view(), origin))
+  if (origin.phase != trace::Phase::backward || !made_here(origin) || is_hook_code(context.view(), origin))
     return Claim::none;
   if (finite_when_wider(event)) return Claim::none;
   if (divides_by_zero(origin)) return Claim::proven;

@@ -13,7 +13,7 @@ namespace {
 
 Claim claim(const RuleContext& context, const Origin& origin) {
   if (!made_here(origin)) return Claim::none;
-  if (origin.phase == trace::Phase::backward && !is_own_backward_code(context.view(), origin)) return Claim::none;
+  if (origin.phase == trace::Phase::backward && !is_hook_code(context.view(), origin)) return Claim::none;
   if (finite_when_wider(*origin.event) || !divides_by_zero(origin)) return Claim::none;
   const Divisor divisor = divisor_of(origin);
   if (divisor.is_number) return Claim::proven;

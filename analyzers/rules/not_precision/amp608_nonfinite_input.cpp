@@ -49,7 +49,8 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   finding.fix_cpp = "look at the samples of this batch; drop or repair them where the data are loaded";
   if (counts.total() == counts.elements && counts.elements > 0) {
     // Not one good value: rather no data at all.
-    finding.fix = "fill this tensor where it is made (torch.empty leaves what was in memory), or look at how it is loaded";
+    finding.fix =
+        "fill this tensor where it is made (torch.empty leaves what was in memory), or look at how it is loaded";
     finding.fix_cpp = finding.fix;
   }
 }

@@ -251,8 +251,11 @@ class Collector {
 bool replaces_infinities(const TraceView& view, const trace::Site& site) {
   const std::string_view base = base_name(site.name);
   if (base != "nan_to_num" && base != "where" && base != "masked_fill") return false;
-  return std::any_of(view.absorbers().begin(), view.absorbers().end(),
-                     [&](const trace::NonfiniteEvent* event) { return event->site == site.id; });
+  return std::any_of(view.absorbers().begin(), view.absorbers().end(), [&](const trace::NonfiniteEvent* event) {
+    const trace::Site* const inside = view.site(event->site);  // The operator is called through another of its name.
+    const trace::Site* const outer = inside != nullptr ? view.parent(*inside) : nullptr;
+    return event->site == site.id || (outer != nullptr && outer->id == site.id);
+  });
 }
 
 /// Clamps in hooks of tensors, or in the program's own derivatives. No gradient has been unscaled there.
@@ -261,13 +264,16 @@ void find_in_backward(const TraceView& view, std::vector<Case>& cases) {
   for (const trace::Site& site : view.trace().sites) {
     if (site.kind != trace::SiteKind::op || site.phase != trace::Phase::backward || site.in_recompute) continue;
     // The derivative of an operator has no line of its own.
-    if (runs_in_hook(view, site) && replaces_infinities(view, site)) {
+    const bool cleans = runs_in_hook(view, site) && replaces_infinities(view, site);
+    const std::string_view base = base_name(site.name);
+    const bool adds = (base == "add" || base == "sub") && runs_in_hook(view, site) && adds_parameter(view, site);
+    if (cleans || adds) {
       const trace::SiteTotals& calls = view.totals(site.id);
       const std::int64_t begin = std::max<std::int64_t>(calls.first_step, 0);
       if (view.scale_at(begin).value_or(1) == 1) continue;
       cases.push_back({{begin, std::max(calls.last_step, begin), std::max<std::int64_t>(calls.steps, 1)},
                        site.id,
-                       Clip::cleaned,
+                       cleans ? Clip::cleaned : Clip::added,
                        {},
                        true});
       continue;
