@@ -84,33 +84,10 @@ double exploded_weight(const TraceView& view, const Origin& origin) {
   return origin.steps.first > 0 ? largest : 0;
 }
 
-/// The size that a trained weight has reached, by the casts that autocast makes of it, where that is many times the
-/// size it began with and more than any product of layers bears; 0 otherwise. Once values overflow, steps are skipped
-/// or the weights are NaN, so that the largest of the whole run is what they had then.
-double grown_weight(const TraceView& view, const Origin& origin) {
-  constexpr double large = 300;
-  constexpr double times = 50;
-  if (origin.steps.first == 0) return 0;
-  double largest = 0;
-  for (const trace::Site& site : view.trace().sites) {
-    if (site.phase != trace::Phase::forward || op_kind(site.name) != OpKind::cast || site.inputs.empty()) continue;
-    const double reached = view.totals(site.id).absmax;
-    if (reached < large || !is_weight(view, site.inputs.front())) continue;
-    const auto samples = growth_samples(view, site.id, origin.steps.first);
-    if (!samples.empty() && reached >= times * std::exp2(samples.front().exponent))
-      largest = std::max(largest, reached);
-  }
-  return largest;
-}
-
-double large_weight(const TraceView& view, const Origin& origin) {
-  return std::max(exploded_weight(view, origin), grown_weight(view, origin));
-}
-
 Claim claim(const RuleContext& context, const Origin& origin) {
   const TraceView& view = context.view();
   if (!overflows(origin)) return Claim::none;
-  if (large_weight(view, origin) > 0) return Claim::proven;
+  if (exploded_weight(view, origin) > 0) return Claim::proven;
   if (explodes_over_layers(view, origin)) return Claim::proven;
   return divergence_before(view, origin.steps.first) ? Claim::proven : Claim::none;
 }
@@ -142,7 +119,7 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
     finding.fix =
         "lower the learning rate, warm it up, or clip the gradients (torch.nn.utils.clip_grad_norm_); precision is not "
         "the cause, so a larger or smaller loss scale, bf16 or fp32 only move the step";
-  } else if (const double weight = large_weight(view, origin); weight > 0) {
+  } else if (const double weight = exploded_weight(view, origin); weight > 0) {
     finding.title =
         fmt::format("training diverges: weights had grown to {} when the first overflow came", number(weight));
     finding.message = fmt::format(
