@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "analyzers/core/numbers.h"
+#include "analyzers/core/protocol.h"
 
 namespace ampscope::analyzers {
 
@@ -106,12 +107,7 @@ const trace::Site* accumulates_wider(const TraceView& view, const Origin& origin
 
 bool is_hook_code(const TraceView& view, const Origin& origin) {
   const trace::Site& site = *origin.site;
-  if (site.phase != trace::Phase::backward || site.in_recompute || !site.source.known()) return false;
-  if (view.forward_of(site.id) != nullptr) return false;
-  const trace::Site* const node = view.parent(site);
-  const bool of_node =
-      node != nullptr && node->source.file == site.source.file && node->source.line == site.source.line;
-  return !of_node;
+  return runs_in_hook(view, site) && site.source.known() && view.forward_of(site.id) == nullptr;
 }
 
 std::optional<double> mask_constant(const Origin& origin) noexcept {

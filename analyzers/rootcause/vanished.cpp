@@ -295,7 +295,9 @@ class Search {
     if (base.starts_with("softmax")) enough = 8.3;  // the difference of two values
     std::vector<std::int64_t> open = view_.producers(site.id);
     if (open.empty()) return true;
-    for (std::size_t i = 0; i < open.size() && i < 16; ++i) {
+    constexpr std::size_t most_looked_at = 16;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      if (i == most_looked_at) return true;  // Not to be told.
       const trace::SiteTotals& totals = view_.totals(open[i]);
       if (totals.checked_calls != 0) {
         if (totals.absmax == 0 || totals.absmax >= enough) return true;  // 0: not measured

@@ -30,19 +30,17 @@ void keep_variable(Protocol& p, std::size_t parameter, const at::Tensor& variabl
   p.variables[parameter] = WeakTensor(variable.getIntrusivePtr());
 }
 
-bool has_gradient(const Protocol& p, std::size_t parameter) {
+/// Undefined where the parameter is gone or has none.
+at::Tensor gradient_of(const Protocol& p, std::size_t parameter) {
   auto strong = p.variables[parameter].lock();
-  if (!strong) return false;
+  if (!strong) return {};
   const at::Tensor variable(std::move(strong));
-  return variable.defined() && variable.grad().defined();
+  return variable.defined() ? variable.grad() : at::Tensor();
 }
 
 void add_gradient_of(const Protocol& p, std::size_t parameter, Gradients& found) {
-  auto strong = p.variables[parameter].lock();
-  if (!strong) return;
-  const at::Tensor variable(std::move(strong));
-  if (variable.defined() && variable.grad().defined()) {
-    found.emplace_back(static_cast<std::int64_t>(parameter), variable.grad());
+  if (at::Tensor gradient = gradient_of(p, parameter); gradient.defined()) {
+    found.emplace_back(static_cast<std::int64_t>(parameter), std::move(gradient));
   }
 }
 
@@ -169,15 +167,16 @@ void hold_gradients(Session& session, std::vector<std::pair<std::int64_t, std::s
   for (std::size_t index = 0; index < p.variables.size() && held.size() < p.optimizers.size(); ++index) {
     const std::int64_t owner = p.parameters[index].optimizer;
     const auto of_owner = [&](const auto& entry) { return entry.first == owner; };
-    if (owner >= 0 && std::none_of(held.begin(), held.end(), of_owner) && has_gradient(p, index))
+    if (owner >= 0 && std::none_of(held.begin(), held.end(), of_owner) && gradient_of(p, index).defined())
       held.emplace_back(owner, index);
   }
 }
 
 std::int64_t optimizer_cleared(Session& session, const std::vector<std::pair<std::int64_t, std::size_t>>& held) {
   const std::lock_guard lock(session.protocol.mutex);
-  const auto cleared = std::find_if(held.begin(), held.end(),
-                                    [&](const auto& entry) { return !has_gradient(session.protocol, entry.second); });
+  const auto cleared = std::find_if(held.begin(), held.end(), [&](const auto& entry) {
+    return !gradient_of(session.protocol, entry.second).defined();
+  });
   return cleared != held.end() ? cleared->first : trace::none;
 }
 

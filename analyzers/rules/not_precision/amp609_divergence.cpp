@@ -124,8 +124,7 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
         fmt::format("training diverges: weights had grown to {} when the first overflow came", number(weight));
     finding.message = fmt::format(
         "In step {} {} passes the end of {}; weights hold values up to {} then, which only updates can have made so "
-        "large. "
-        "A wider type overflows a little later.",
+        "large. A wider type overflows a little later.",
         count_of(origin.steps.first), place, type, number(weight));
     finding.proof = fmt::format("weights up to {} in step {}", number(weight), count_of(origin.steps.first));
     finding.evidence = {{"largest_weight", weight}};
@@ -134,25 +133,21 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
         "the cause, so a larger or smaller loss scale, bf16 or fp32 only move the step";
   } else {
     const auto largest = input_absmax(event);
-    finding.title = fmt::format("activations grow from layer to layer until they overflow {}", type);
-    finding.message = fmt::format(
-        "In step {} the inputs of {} are up to {} already, and its result passes the end of {}: the weights are too "
-        "large for the depth of the model.",
-        count_of(origin.steps.first), place, number(largest.value_or(0)), type);
+    const bool updated = origin.steps.first > 0;
+    finding.title = updated ? fmt::format("training diverges: after {} the activations overflow {}",
+                                          plural(origin.steps.first, "step"), type)
+                            : fmt::format("activations grow from layer to layer until they overflow {}", type);
+    finding.message =
+        fmt::format("In step {} the inputs of {} are up to {} already, and its result passes the end of {}: {}.",
+                    count_of(origin.steps.first), place, number(largest.value_or(0)), type,
+                    updated ? "the updates so far have made the weights too large, or a rate inside the step has"
+                            : "the weights are too large for the depth of the model");
     finding.proof =
         fmt::format("inputs up to {} in step {}", number(largest.value_or(0)), count_of(origin.steps.first));
-    if (origin.steps.first > 0) {
-      finding.title = fmt::format("training diverges: after {} the activations overflow {}",
-                                  plural(origin.steps.first, "step"), type);
-      finding.message +=
-          " They were not when it began, so that updates have made them so, or a learning rate inside the step.";
-    }
-    finding.fix = origin.steps.first > 0 ? "lower the learning rate, warm it up, or clip the gradients "
-                                           "(torch.nn.utils.clip_grad_norm_); no type of number "
-                                           "helps"
-                                         : "initialise the weights for the depth (torch.nn.init.kaiming_normal_, "
-                                           "xavier_uniform_), or normalise between "
-                                           "the layers; no type of number helps";
+    finding.fix = updated ? "lower the learning rate, warm it up, or clip the gradients "
+                            "(torch.nn.utils.clip_grad_norm_); no type of number helps"
+                          : "initialise the weights for the depth (torch.nn.init.kaiming_normal_, xavier_uniform_), or "
+                            "normalise between the layers; no type of number helps";
   }
   finding.message += describe_outcome(origin);
   add_scene(origin, finding);
