@@ -266,7 +266,9 @@ void find_in_backward(const TraceView& view, std::vector<Case>& cases) {
     // The derivative of an operator has no line of its own.
     const bool cleans = runs_in_hook(view, site) && replaces_infinities(view, site);
     const std::string_view base = base_name(site.name);
-    const bool adds = (base == "add" || base == "sub") && runs_in_hook(view, site) && adds_parameter(view, site);
+    // The backward of an autograd.Function of the program may work with parameters as it likes.
+    const bool adds = (base == "add" || base == "sub") && runs_in_hook(view, site) &&
+                      view.forward_of(site.id) == nullptr && adds_parameter(view, site);
     if (cleans || adds) {
       const trace::SiteTotals& calls = view.totals(site.id);
       const std::int64_t begin = std::max<std::int64_t>(calls.first_step, 0);
