@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 namespace ampscope::analyzers {
 namespace {
@@ -170,41 +171,63 @@ constexpr auto kinds = sorted(std::to_array<Entry>({
     {"rms_norm", OpKind::normalise},
 
     {"abs", OpKind::elementwise},
+    {"absolute", OpKind::elementwise},
     {"acos", OpKind::elementwise},
+    {"acosh", OpKind::elementwise},
     {"add", OpKind::elementwise},
     {"addcdiv", OpKind::elementwise},
     {"addcmul", OpKind::elementwise},
+    {"angle", OpKind::elementwise},
     {"asin", OpKind::elementwise},
+    {"asinh", OpKind::elementwise},
     {"atan", OpKind::elementwise},
     {"atan2", OpKind::elementwise},
     {"atanh", OpKind::elementwise},
+    {"ceil", OpKind::elementwise},
     {"celu", OpKind::elementwise},
     {"clamp", OpKind::elementwise},
     {"clamp_max", OpKind::elementwise},
     {"clamp_min", OpKind::elementwise},
+    {"copysign", OpKind::elementwise},
     {"cos", OpKind::elementwise},
     {"cosh", OpKind::elementwise},
+    {"digamma", OpKind::elementwise},
     {"div", OpKind::elementwise},
+    {"divide", OpKind::elementwise},
     {"elu", OpKind::elementwise},
     {"erf", OpKind::elementwise},
+    {"erfc", OpKind::elementwise},
     {"erfinv", OpKind::elementwise},
     {"exp", OpKind::elementwise},
     {"exp2", OpKind::elementwise},
     {"expm1", OpKind::elementwise},
     {"float_power", OpKind::elementwise},
+    {"floor", OpKind::elementwise},
     {"floor_divide", OpKind::elementwise},
+    {"fmax", OpKind::elementwise},
+    {"fmin", OpKind::elementwise},
     {"fmod", OpKind::elementwise},
+    {"foreach_abs", OpKind::elementwise},
     {"foreach_add", OpKind::elementwise},
     {"foreach_addcdiv", OpKind::elementwise},
     {"foreach_addcmul", OpKind::elementwise},
     {"foreach_div", OpKind::elementwise},
+    {"foreach_exp", OpKind::elementwise},
+    {"foreach_lerp", OpKind::elementwise},
     {"foreach_mul", OpKind::elementwise},
+    {"foreach_neg", OpKind::elementwise},
+    {"foreach_pow", OpKind::elementwise},
+    {"foreach_sign", OpKind::elementwise},
     {"foreach_sqrt", OpKind::elementwise},
+    {"foreach_sub", OpKind::elementwise},
+    {"frac", OpKind::elementwise},
     {"gelu", OpKind::elementwise},
     {"glu", OpKind::elementwise},
+    {"hardshrink", OpKind::elementwise},
     {"hardsigmoid", OpKind::elementwise},
     {"hardswish", OpKind::elementwise},
     {"hardtanh", OpKind::elementwise},
+    {"heaviside", OpKind::elementwise},
     {"hypot", OpKind::elementwise},
     {"ldexp", OpKind::elementwise},
     {"leaky_relu", OpKind::elementwise},
@@ -217,6 +240,7 @@ constexpr auto kinds = sorted(std::to_array<Entry>({
     {"log_sigmoid", OpKind::elementwise},
     {"log_sigmoid_forward", OpKind::elementwise},
     {"logaddexp", OpKind::elementwise},
+    {"logaddexp2", OpKind::elementwise},
     {"logit", OpKind::elementwise},
     {"maximum", OpKind::elementwise},
     {"minimum", OpKind::elementwise},
@@ -225,6 +249,7 @@ constexpr auto kinds = sorted(std::to_array<Entry>({
     {"multiply", OpKind::elementwise},
     {"nan_to_num", OpKind::elementwise},
     {"neg", OpKind::elementwise},
+    {"negative", OpKind::elementwise},
     {"polar", OpKind::elementwise},
     {"pow", OpKind::elementwise},
     {"prelu", OpKind::elementwise},
@@ -233,13 +258,20 @@ constexpr auto kinds = sorted(std::to_array<Entry>({
     {"relu", OpKind::elementwise},
     {"relu6", OpKind::elementwise},
     {"remainder", OpKind::elementwise},
+    {"round", OpKind::elementwise},
+    {"rrelu", OpKind::elementwise},
     {"rsqrt", OpKind::elementwise},
     {"rsub", OpKind::elementwise},
+    {"selu", OpKind::elementwise},
+    {"sgn", OpKind::elementwise},
     {"sigmoid", OpKind::elementwise},
+    {"sign", OpKind::elementwise},
     {"silu", OpKind::elementwise},
     {"sin", OpKind::elementwise},
+    {"sinc", OpKind::elementwise},
     {"sinh", OpKind::elementwise},
     {"softplus", OpKind::elementwise},
+    {"softshrink", OpKind::elementwise},
     {"sqrt", OpKind::elementwise},
     {"square", OpKind::elementwise},
     {"sub", OpKind::elementwise},
@@ -248,6 +280,7 @@ constexpr auto kinds = sorted(std::to_array<Entry>({
     {"tanh", OpKind::elementwise},
     {"threshold", OpKind::elementwise},
     {"true_divide", OpKind::elementwise},
+    {"trunc", OpKind::elementwise},
     {"where", OpKind::elementwise},
     {"xlogy", OpKind::elementwise},
 
@@ -401,6 +434,10 @@ bool is_norm(std::string_view name) noexcept {
   const std::string_view base = base_name(name);
   return base == "linalg_vector_norm" || base == "foreach_norm" || base == "norm" || base == "linalg_norm" ||
          base == "linalg_matrix_norm" || base == "frobenius_norm";
+}
+
+bool is_torch_node(std::string_view name) noexcept {
+  return name.starts_with("torch::") || (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0);
 }
 
 }  // namespace ampscope::analyzers

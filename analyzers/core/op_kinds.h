@@ -33,4 +33,8 @@ enum class OpKind : unsigned char {
 /// A norm, by whatever name: what gradients are measured with before they are clipped.
 [[nodiscard]] bool is_norm(std::string_view name) noexcept;
 
+/// Whether a node of the backward pass is torch's own ("MulBackward0", "torch::autograd::AccumulateGrad"), by its name;
+/// those of a program's autograd.Function have the name of its class.
+[[nodiscard]] bool is_torch_node(std::string_view name) noexcept;
+
 }  // namespace ampscope::analyzers

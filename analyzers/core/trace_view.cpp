@@ -385,10 +385,14 @@ void TraceView::index_outcomes() {
   }
   for (const trace::StepRun& run : trace_->step_runs) {
     bool flagged = false;
-    std::set<std::int64_t> stepped;  // optimizers
-    bool rewritten = false;          // gradients were changed between: what was non-finite may have been put right
+    std::set<std::int64_t> stepped;       // optimizers
+    std::set<std::int64_t> found_finite;  // … whose gradients the scaler has looked at before they stepped
+    bool rewritten = false;               // gradients were changed between: what was non-finite may have been put right
     for (const trace::ProtocolEvent& event : pattern_events(run)) {
       rewritten = rewritten || event.kind == EventKind::gradient_write || event.kind == EventKind::gradient_clear;
+      if (event.kind == EventKind::unscale && (event.flags & trace::event_flag::found_inf) == 0)
+        found_finite.insert(event.object);
+      if (event.kind == EventKind::backward) found_finite.clear();
       if (event.kind != EventKind::optimizer_step) continue;
       stepped.insert(event.object);
       flagged = flagged || (event.flags & trace::event_flag::nonfinite_gradients) != 0;
@@ -403,6 +407,8 @@ void TraceView::index_outcomes() {
     const auto applies = [&](const trace::NonfiniteGradient* gradient) {
       const trace::Parameter* const owned = parameter(gradient->parameter);
       const std::int64_t owner = owned != nullptr ? owned->optimizer : trace::none;
+      // A hook has replaced what was not finite.
+      if (found_finite.contains(owner) || (owner == trace::none && !found_finite.empty())) return false;
       return owner == trace::none || stepped.contains(owner) || stepped.contains(trace::none);
     };
     for (auto it = outcomes_.lower_bound(run.first_step);
@@ -410,7 +416,7 @@ void TraceView::index_outcomes() {
       it->second.stepped = true;
       if (!it->second.gradients_nonfinite || rewritten || it->second.skipped) continue;
       const auto gradients = nonfinite_gradients(it->first);
-      if (gradients.empty() || std::any_of(gradients.begin(), gradients.end(), applies)) {
+      if ((gradients.empty() && found_finite.empty()) || std::any_of(gradients.begin(), gradients.end(), applies)) {
         it->second.applied_nonfinite = true;
       }
     }

@@ -127,4 +127,43 @@ std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t 
   return divergence_by(view, step - 1, step);
 }
 
+namespace {
+
+struct Rise {
+  double first = 0;
+  double last = 0;
+  std::int64_t last_step = 0;
+};
+
+/// From the median of the first steps to the last ones before `step`.
+std::optional<Rise> rise_before(const TraceView& view, const std::string& name, std::int64_t step) {
+  std::vector<const trace::SeriesPoint*> points;
+  for (const trace::SeriesPoint* point : view.series(name)) {
+    if (point->last_step < step && point->nonfinite < point->count) points.push_back(point);
+  }
+  std::sort(points.begin(), points.end(), [](const auto* a, const auto* b) { return a->last_step < b->last_step; });
+  constexpr std::size_t fewest = 3;
+  if (points.size() < fewest) return std::nullopt;
+  std::vector<double> first;
+  constexpr std::size_t most = 10;
+  for (std::size_t i = 0; i < std::min(most, (points.size() + 1) / 2); ++i)
+    first.push_back(std::abs(points[i]->mean));
+  std::sort(first.begin(), first.end());
+  const trace::SeriesPoint& last = *points.back();
+  return Rise{first[(first.size() - 1) / 2], std::max(std::abs(last.min), std::abs(last.max)), last.last_step};
+}
+
+}  // namespace
+
+std::optional<LossGrowth> loss_growth_before(const TraceView& view, std::int64_t step) {
+  constexpr double explosive = 100;
+  constexpr std::int64_t recent = 2;
+  const auto loss = rise_before(view, "loss", step);
+  const auto gradients = rise_before(view, "grad_norm", step);
+  if (!loss || !gradients || step - loss->last_step > recent) return std::nullopt;
+  if (loss->last < explosive * loss->first || gradients->last < explosive * gradients->first) return std::nullopt;
+  if (loss->first <= 0 || gradients->first <= 0) return std::nullopt;
+  return LossGrowth{loss->first, loss->last, gradients->first, gradients->last, loss->last_step};
+}
+
 }  // namespace ampscope::analyzers

@@ -42,4 +42,16 @@ struct Divergence {
 /// three times up to then.
 [[nodiscard]] std::optional<Divergence> divergence_before(const TraceView& view, std::int64_t step);
 
+/// A run whose loss and whose gradients have grown together. Both are unscaled, and looked at in every step, so that
+/// this tells of a divergence within few steps, of which no sampled step lies in between.
+struct LossGrowth {
+  double loss_first =
+      0;  ///< lower median of the magnitudes of the first steps, and the largest of the last before the overflow
+  double loss_last = 0;
+  double gradients_first = 0;  ///< the same of their norm
+  double gradients_last = 0;
+  std::int64_t last_step = 0;
+};
+[[nodiscard]] std::optional<LossGrowth> loss_growth_before(const TraceView& view, std::int64_t step);
+
 }  // namespace ampscope::analyzers

@@ -70,7 +70,8 @@ bool beyond_range_from_start(const TraceView& view, const Origin& origin) {
 
 Claim behind_wider_cause(const TraceView& view, const Origin& origin, Claim claim) {
   if (claim != Claim::proven) return claim;
-  const bool explained = beyond_range_from_start(view, origin) || divergence_before(view, origin.steps.first);
+  const bool explained = beyond_range_from_start(view, origin) || divergence_before(view, origin.steps.first) ||
+                         loss_growth_before(view, origin.steps.first);
   return explained ? Claim::supported : claim;
 }
 

@@ -221,8 +221,13 @@ std::size_t events_allowed(const Session& session) {
 
 }  // namespace
 
+bool may_end_nonfinite_gradient(const Frame& frame) noexcept {
+  return frame.op->replaces && frame.phase == trace::Phase::backward && !frame.recompute;
+}
+
 bool takes_nonfinite(const Session& session, const Frame& frame) noexcept {
-  if (frame.op->values != Values::computes || frame.op->is_range()) return false;
+  if (frame.op->is_range() || (frame.op->values != Values::computes && !may_end_nonfinite_gradient(frame)))
+    return false;
   for (std::uint8_t i = 0; i < frame.input_count; ++i) {
     const bool overwritten = frame.op->mutates_first && frame.inputs[i].argument == 0;
     if (overwritten ? frame.input_was_nonfinite : session.producers.find(frame.inputs[i].address).nonfinite)

@@ -13,7 +13,12 @@ namespace ampscope::observe {
 void nonfinite_output(Session& session, ThreadState& thread, const Frame& frame, c10::ArrayRef<c10::IValue> outputs,
                       bool has_nan);
 
-/// Whether an input of an op that computes is known to be non-finite; in steps without such a value nobody asks.
+/// Whether an op moves gradients in a way that may put numbers where they are not finite: what a hook does that cleans
+/// them.
+[[nodiscard]] bool may_end_nonfinite_gradient(const Frame& frame) noexcept;
+
+/// Whether an input of an op that computes, or that may end a non-finite gradient, is known to be non-finite; in steps
+/// without such a value nobody asks.
 [[nodiscard]] bool takes_nonfinite(const Session& session, const Frame& frame) noexcept;
 
 /// An op has ended with finite results although an input is known to be non-finite. Kept like the events above.
@@ -24,10 +29,10 @@ void absorbed_input(Session& session, ThreadState& thread, const Frame& frame, c
 /// Looks at the target of an in-place op just before the op overwrites it.
 void look_before_write(Frame& frame, const at::Tensor& target);
 
-/// The gradient that arrives at a parameter is non-finite.
 /// Writes the calls that led to the first harmful anomaly of the run: those up to the first non-finite output of this
 /// step on this thread, or up to now where no output showed it.
 void write_recent_calls(Session& session, ThreadState& thread);
+/// The gradient that arrives at a parameter is non-finite.
 void nonfinite_gradient(Session& session, ThreadState& thread, std::int64_t parameter, const at::Tensor& gradient);
 
 /// Writes what was kept of a step that has turned out bad, forgets what was kept of one that went well.

@@ -247,7 +247,21 @@ constexpr auto random_ops = std::to_array<string_view>({
     "uniform",
 });
 
-static_assert(std::ranges::is_sorted(passing) && std::ranges::is_sorted(viewing) && std::ranges::is_sorted(casting));
+constexpr auto replacing = std::to_array<string_view>({
+    "_index_put_impl",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "clip",
+    "index_put",
+    "masked_fill",
+    "masked_scatter",
+    "nan_to_num",
+    "where",
+});
+
+static_assert(std::ranges::is_sorted(replacing) && std::ranges::is_sorted(passing) && std::ranges::is_sorted(viewing) &&
+              std::ranges::is_sorted(casting));
 static_assert(std::ranges::is_sorted(uninitialised) && std::ranges::is_sorted(constants) &&
               std::ranges::is_sorted(random_ops));
 
@@ -300,6 +314,7 @@ OpInfo make(const char* name, const char* overload, std::uint32_t id) {
   info.meaning = meaning_of(info.name);
   info.only_first_result = info.name.find("ctc_loss") != std::string::npos;
   info.random = contains(random_ops, plain_name(info.name));
+  info.replaces = contains(replacing, plain_name(info.name));
   if (info.name.find("::") == std::string::npos || info.meaning == Meaning::evaluate_function) return info;
   const auto handle = c10::Dispatcher::singleton().findSchema({info.name, info.overload});
   if (!handle) return info;

@@ -62,6 +62,7 @@ struct alignas(64) OpInfo {
   bool has_batch_statistics = false;  ///< batch normalisation: it updates running statistics
   bool makes_distribution = false;    ///< a softmax: its rows add up to one
   bool single_source = false;         ///< takes one tensor, and no number that may stand in its result
+  bool replaces = false;              ///< may put another number where a value is not finite
   bool only_first_result = false;     ///< its other results are work space in which infinities are meant
   std::string name;
   std::string overload;

@@ -306,6 +306,10 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   } else if ((values == Values::passes || values == Values::views || values == Values::casts) &&
              !session.looks_at_outputs()) {
     keep_address(frame, inputs);
+  } else if (may_end_nonfinite_gradient(frame)) {
+    keep_inputs(frame, inputs, false);
+    if (frame.op->mutates_first && frame.input_count > 0)
+      frame.input_was_nonfinite = session.producers.find(frame.inputs[0].address).nonfinite;
   } else if (values == Values::passes || values == Values::views) {
     keep_inputs(frame, inputs.slice(0, std::min<std::size_t>(inputs.size(), 1)), false);
   }
@@ -370,7 +374,8 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
     return;
   }
   const bool to_look_at = session.looks_at_outputs() && trace::is_floating(dtype) &&
-                          (values == Values::computes || (values == Values::casts && narrows(frame, dtype)));
+                          (values == Values::computes || (values == Values::casts && narrows(frame, dtype)) ||
+                           (may_end_nonfinite_gradient(frame) && takes_nonfinite(session, frame)));
   const bool looked_at = to_look_at && readable(impl);
   const bool looked_at_later = to_look_at && !looked_at && on_device(session, impl);
   ProducerTable::Entry made;
@@ -431,6 +436,13 @@ void end_output(Session& session, ThreadState& thread, Frame& frame, const at::T
   }
 }
 
+/// Whether there can be something to absorb. A gradient that is cleaned has made the step a bad one as it arrived.
+bool nonfinite_seen_in_step(const Session& session, const ThreadState& thread, const Frame& frame) noexcept {
+  return (!thread.step_events.empty() && thread.step_events_step == thread.clock_step) ||
+         (may_end_nonfinite_gradient(frame) &&
+          session.bad_step.load(std::memory_order_relaxed) == session.step.load(std::memory_order_relaxed));
+}
+
 void end_op(Session& session, ThreadState& thread, Frame& frame, const at::RecordFunction& function) {
   const auto outputs = c10::ArrayRef<c10::IValue>(function.outputs());
   // The record of an operator that threw ends while the exception passes it, without outputs. One that a destructor
@@ -488,8 +500,7 @@ void end_op(Session& session, ThreadState& thread, Frame& frame, const at::Recor
   if (frame.op->meaning == Meaning::host_read) note_number_read(session, frame, outputs);
   if (seen.nonfinite) {
     nonfinite_output(session, thread, frame, outputs, seen.nan);
-  } else if (!thread.step_events.empty() && thread.step_events_step == thread.clock_step &&
-             takes_nonfinite(session, frame)) {
+  } else if (nonfinite_seen_in_step(session, thread, frame) && takes_nonfinite(session, frame)) {
     absorbed_input(session, thread, frame, outputs);
   } else if (!thread.step_events.empty() || session.bad_step.load(std::memory_order_relaxed) >= 0) {
     settle_events(session, thread);

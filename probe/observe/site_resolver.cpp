@@ -209,6 +209,16 @@ bool in_backward_of_program(const trace::Site& site) {
   return is_backward(site.source) || std::any_of(site.stack.begin(), site.stack.end(), is_backward);
 }
 
+/// The innermost lines of what the engine does by itself are those of the call of backward().
+bool of_engine(const PythonPlace& where) {
+  return where.api == "backward" || where.api == "autograd.grad";
+}
+
+/// The node that accumulates a gradient; what the program calls in it, its hooks call.
+bool accumulates(const SiteState* node) {
+  return node && node->op->name == "torch::autograd::AccumulateGrad";
+}
+
 /// Whether a range ("Optimizer.step#Lion.step") is the step of an optimizer that torch does not bring: its update is
 /// the program's own code.
 bool is_programs_optimizer(std::string_view range) noexcept {
@@ -246,8 +256,10 @@ SiteState* resolve_outer(Session& session, ThreadState& thread, Frame& frame, st
       site = find_or_create(session, thread, frame, parent, combine(combine(key, stack), parent ? parent->key : 0), key,
                             inputs, created);
       if (created) {
-        place(session, *site, python_place());
-        if (frame.phase == trace::Phase::backward && !in_backward_of_program(*site->definition))
+        PythonPlace where = python_place();
+        const bool in_hook = accumulates(parent) && !of_engine(where);
+        place(session, *site, std::move(where));
+        if (frame.phase == trace::Phase::backward && !in_hook && !in_backward_of_program(*site->definition))
           site->definition->source = {};
         note_parameter_used(*site, inputs);
       } else if (site && uses_other_parameter(*site, inputs)) {
@@ -292,8 +304,7 @@ SiteState* resolve_between_nodes(Session& session, ThreadState& thread, const Fr
   const auto full_key = combine(combine(key, static_cast<std::uint64_t>(latest_node.id)), 0x1b);
   SiteState* const site = find_or_create(session, thread, frame, &latest_node, full_key, key, inputs, created);
   if (!created || !python_connected()) return site;
-  // The innermost lines of what the engine does by itself are those of the call of backward().
-  if (PythonPlace where = python_place(); where.api != "backward" && where.api != "autograd.grad") {
+  if (PythonPlace where = python_place(); !of_engine(where)) {
     place(session, *site, std::move(where));
   }
   return site;

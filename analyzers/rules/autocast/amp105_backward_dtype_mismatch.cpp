@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include <fmt/format.h>
 
@@ -50,9 +49,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     const Site* example = nullptr;
     const DType after = half_of(view, node, &example);
     if (before == DType::unknown || after == DType::unknown || before == after) continue;
-    // Nodes of torch end in a number; in those hooks run as well, which may round gradients on purpose (compression).
-    const bool own = !node.name.empty() && std::isdigit(static_cast<unsigned char>(node.name.back())) == 0;
-    if (!own && op_kind(example->name) == OpKind::create) continue;
+    // In nodes of torch hooks run as well, which may round gradients on purpose (compression).
+    if (is_torch_node(node.name) && op_kind(example->name) == OpKind::create) continue;
     ++count;
     if (worst != nullptr && view.totals(worst->id).calls >= view.totals(example->id).calls) continue;
     worst = example;

@@ -89,7 +89,8 @@ Claim claim(const RuleContext& context, const Origin& origin) {
   if (!overflows(origin)) return Claim::none;
   if (exploded_weight(view, origin) > 0) return Claim::proven;
   if (explodes_over_layers(view, origin)) return Claim::proven;
-  return divergence_before(view, origin.steps.first) ? Claim::proven : Claim::none;
+  if (divergence_before(view, origin.steps.first)) return Claim::proven;
+  return loss_growth_before(view, origin.steps.first) ? Claim::proven : Claim::none;
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
@@ -128,6 +129,20 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
         count_of(origin.steps.first), place, type, number(weight));
     finding.proof = fmt::format("weights up to {} in step {}", number(weight), count_of(origin.steps.first));
     finding.evidence = {{"largest_weight", weight}};
+    finding.fix =
+        "lower the learning rate, warm it up, or clip the gradients (torch.nn.utils.clip_grad_norm_); precision is not "
+        "the cause, so a larger or smaller loss scale, bf16 or fp32 only move the step";
+  } else if (const auto loss = loss_growth_before(view, origin.steps.first)) {
+    const double factor = loss->loss_last / loss->loss_first;
+    finding.title = fmt::format("training diverges: the loss grew {} times before the first overflow", number(factor));
+    finding.message = fmt::format(
+        "The loss grew from {} in the first steps to {} in step {}, the norm of the gradients from {} to {}. Then {} "
+        "passed the end of {}. A wider type overflows a little later.",
+        number(loss->loss_first), number(loss->loss_last), count_of(loss->last_step), number(loss->gradients_first),
+        number(loss->gradients_last), place, type);
+    finding.proof = fmt::format("loss {} → {} · gradients {} → {}", number(loss->loss_first), number(loss->loss_last),
+                                number(loss->gradients_first), number(loss->gradients_last));
+    finding.evidence = {{"growth", factor}, {"to_step", static_cast<double>(loss->last_step)}};
     finding.fix =
         "lower the learning rate, warm it up, or clip the gradients (torch.nn.utils.clip_grad_norm_); precision is not "
         "the cause, so a larger or smaller loss scale, bf16 or fp32 only move the step";

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -38,6 +39,23 @@ Words words_of(Disagreement kind) {
   return {};
 }
 
+/// Skipped steps in a row, the most of them, after which the program has kept the scale from coming down.
+std::int64_t kept_up(const TraceView& view, const std::vector<ScalerDisagreement>& disagreements) {
+  std::int64_t most = 0;
+  std::int64_t in_a_row = 0;
+  std::int64_t previous = trace::none;
+  for (const ScalerDisagreement& at : disagreements) {
+    // Where it was given, `expected` is what it was before; the scaler itself would have lowered it.
+    const bool held =
+        view.skipped(at.step) && (at.recorded.scale > at.expected.scale ||
+                                  (at.kind == Disagreement::assigned && at.recorded.scale == at.expected.scale));
+    in_a_row = !held ? 0 : at.step == previous + 1 ? in_a_row + 1 : 1;
+    previous = at.step;
+    most = std::max(most, in_a_row);
+  }
+  return most;
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
   for (const trace::Scaler& scaler : view.trace().scalers) {
@@ -59,7 +77,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       finding.title = words.title;
       finding.message = words.why;
       finding.proof = fmt::format("first in step {}", first->step);
-      if (kind != Disagreement::settings_changed) {
+      if (kind != Disagreement::settings_changed && first->recorded.scale != first->expected.scale) {
         finding.message += fmt::format(" In step {} it was {}; the updates lead to {}.", first->step,
                                        scale(static_cast<double>(first->recorded.scale)),
                                        scale(static_cast<double>(first->expected.scale)));
@@ -71,6 +89,18 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
                           {"recorded_scale", static_cast<double>(first->recorded.scale)},
                           {"expected_scale", static_cast<double>(first->expected.scale)}};
       finding.fix = words.fix;
+      constexpr std::int64_t many = 3;
+      if (const std::int64_t skipped = kept_up(view, disagreements); skipped >= many) {
+        finding.severity = Severity::warning;
+        finding.title = "the program keeps the loss scale up while steps are skipped";
+        finding.message += fmt::format(
+            " Gradients overflow at this scale, and since it does not come down the next steps are skipped as well: {} "
+            "in a row.",
+            count_of(skipped));
+        finding.proof += fmt::format(" · {} skipped in a row", count_of(skipped));
+        finding.evidence.emplace_back("skipped_in_a_row", static_cast<double>(skipped));
+        finding.fix = words_of(Disagreement::assigned).fix;
+      }
       findings.push_back(std::move(finding));
     }
   }

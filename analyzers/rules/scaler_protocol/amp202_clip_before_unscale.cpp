@@ -11,6 +11,7 @@
 #include "analyzers/core/op_kinds.h"
 #include "analyzers/core/protocol.h"
 #include "analyzers/core/rule_context.h"
+#include "analyzers/core/unscaled_operand.h"
 
 namespace ampscope::analyzers {
 
@@ -21,28 +22,17 @@ using trace::EventKind;
 
 enum class Clip : unsigned char { none, norm, value, cleaned, added };
 
-/// Whether what is added to a gradient is a parameter, or one times a number.
-bool adds_parameter(const TraceView& view, const trace::Site& site) {
-  if (site.inputs.size() < 2) return false;
-  const trace::TensorType& added = site.inputs[1];
-  if (added.parameter != trace::none) return true;
-  const trace::Site* const made = view.site(added.producer);
-  return made != nullptr && made->phase != trace::Phase::backward && base_name(made->name) == "mul" &&
-         std::any_of(made->inputs.begin(), made->inputs.end(),
-                     [](const trace::TensorType& input) { return input.parameter != trace::none; });
-}
-
 /// What a change of gradients does: clipping their norm or their values, putting numbers in the place of infinities
 /// that the scaler is to see, adding something that is not scaled (weight decay by hand), or something that works on
 /// scaled gradients as well as on unscaled ones (averaging, dividing by a constant).
-Clip clip_kind(const TraceView& view, const trace::Site& site, const GradientState& gradients, bool by_own_measure) {
+Clip clip_kind(UnscaledOperands& operands, const trace::Site& site, const GradientState& gradients,
+               bool by_own_measure) {
   if (site.api.find("clip_grad_value") != std::string::npos) return Clip::value;
   if (site.api.find("clip_grad") != std::string::npos) return Clip::norm;
   const std::string_view base = base_name(site.name);
   if (base.starts_with("clamp") || base.starts_with("foreach_clamp")) return Clip::value;
   if (base == "nan_to_num") return Clip::cleaned;
-  const bool adds = base == "add" || base == "sub" || base == "foreach_add" || base == "foreach_sub";
-  if (adds && adds_parameter(view, site)) return Clip::added;
+  if (operands.added_by(site)) return Clip::added;
   // By hand: a norm is taken, as such or from squares and sums, then all gradients are multiplied by what follows.
   const bool multiplies = base == "mul" || base == "foreach_mul" || base == "div" || base == "foreach_div";
   const bool measured = gradients.norm_read || by_own_measure;
@@ -142,7 +132,8 @@ bool multiplies_by_measure(const TraceView& view, const trace::Site& site, const
 /// Follows what a program does with gradients between the backward pass and the scaler.
 class Collector {
  public:
-  explicit Collector(const TraceView& view) : view_(view), scale_is_factor_(uses_scale_as_factor(view)) {}
+  Collector(const TraceView& view, UnscaledOperands& operands)
+      : view_(view), operands_(operands), scale_is_factor_(uses_scale_as_factor(view)) {}
 
   std::vector<Case> collect() {
     walk_protocol(view_, [this](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
@@ -184,7 +175,7 @@ class Collector {
     // What the program has divided by the scale itself has its true size, whoever divides it again (AMP205).
     if ((event.flags & event_flag::scaled) == 0 || gradients.unscaled || gradients.divided) return Clip::none;
     if ((event.flags & event_flag::by_inverse_scale) != 0) return Clip::none;
-    const Clip kind = clip_kind(view_, site, gradients, by_own_measure(site));
+    const Clip kind = clip_kind(operands_, site, gradients, by_own_measure(site));
     const double scale = view_.scale_at(span.first).value_or(0);
     if (kind == Clip::none || scale == 1) return Clip::none;
     // Harmless as long as there is nothing to hide.
@@ -206,7 +197,7 @@ class Collector {
   /// An operator has made a new tensor of gradients, which the program may put in their place: p.grad = p.grad * c.
   void note_result(const trace::Site& site, const trace::ProtocolEvent& event, const ProtocolState& before) {
     const std::string_view base = base_name(site.name);
-    if (base != "mul" && base != "div" && base != "clamp" && base != "nan_to_num") return;
+    if (base != "mul" && base != "div" && base != "clamp" && base != "nan_to_num" && !operands_.added_by(site)) return;
     for (const std::int64_t optimizer : concerned(event, before))
       results_[optimizer].push_back({&site, event, before.of(optimizer)});
   }
@@ -222,7 +213,7 @@ class Collector {
   void note(const StepSpan& span, const trace::Site& site, const GradientState& gradients) {
     auto known = std::find_if(cases_.begin(), cases_.end(), [&](const Case& c) { return c.site == site.id; });
     if (known == cases_.end()) {
-      const Clip kind = clip_kind(view_, site, gradients, by_own_measure(site));
+      const Clip kind = clip_kind(operands_, site, gradients, by_own_measure(site));
       known = cases_.insert(cases_.end(), Case{{}, site.id, kind, {}, false});
     }
     extend(known->steps, span);
@@ -236,6 +227,7 @@ class Collector {
   };
 
   const TraceView& view_;
+  UnscaledOperands& operands_;
   bool scale_is_factor_;
   bool fresh_nonfinite_ = false;  ///< the latest backward pass made gradients that are not finite
   std::vector<Case> cases_;
@@ -247,10 +239,22 @@ class Collector {
   std::map<std::int64_t, std::vector<Result>> results_;  ///< by optimizer, since the last backward pass
 };
 
-/// Whether a call has put numbers in the place of infinities or NaN.
+/// Whether an infinity of the backward pass was on its way to gradients that the scaler then found finite.
+bool infinities_vanish(const TraceView& view, const trace::SiteTotals& calls) {
+  const auto& events = view.trace().nonfinite_events;
+  return std::any_of(events.begin(), events.end(), [&](const trace::NonfiniteEvent& event) {
+    const trace::Site* const site = view.site(event.site);
+    return site != nullptr && site->phase == trace::Phase::backward && event.step >= calls.first_step &&
+           event.step <= calls.last_step && !view.skipped(event.step);
+  });
+}
+
+/// Whether a call in a hook has put numbers in the place of infinities or NaN.
 bool replaces_infinities(const TraceView& view, const trace::Site& site) {
   const std::string_view base = base_name(site.name);
-  if (base != "nan_to_num" && base != "where" && base != "masked_fill") return false;
+  // The hook gives zeros instead of what it was given; whether it looked at that first does not matter.
+  if (base == "zeros_like" || base == "zero" || base == "new_zeros")
+    return infinities_vanish(view, view.totals(site.id));
   return std::any_of(view.absorbers().begin(), view.absorbers().end(), [&](const trace::NonfiniteEvent* event) {
     const trace::Site* const inside = view.site(event->site);  // The operator is called through another of its name.
     const trace::Site* const outer = inside != nullptr ? view.parent(*inside) : nullptr;
@@ -258,17 +262,26 @@ bool replaces_infinities(const TraceView& view, const trace::Site& site) {
   });
 }
 
+/// Whether what a call makes may be the gradient with its infinities replaced.
+bool may_replace(std::string_view base) {
+  constexpr std::array<std::string_view, 8> names = {"nan_to_num", "where",     "masked_fill", "index_put",
+                                                     "zeros_like", "new_zeros", "zero",        "masked_scatter"};
+  return base.starts_with("clamp") || std::find(names.begin(), names.end(), base) != names.end();
+}
+
 /// Clamps in hooks of tensors, or in the program's own derivatives. No gradient has been unscaled there.
-void find_in_backward(const TraceView& view, std::vector<Case>& cases) {
+void find_in_backward(const TraceView& view, UnscaledOperands& operands, std::vector<Case>& cases) {
   if (!view.scaled()) return;
+  const bool scale_is_factor = uses_scale_as_factor(view);
   for (const trace::Site& site : view.trace().sites) {
     if (site.kind != trace::SiteKind::op || site.phase != trace::Phase::backward || site.in_recompute) continue;
     // The derivative of an operator has no line of its own.
-    const bool cleans = runs_in_hook(view, site) && replaces_infinities(view, site);
     const std::string_view base = base_name(site.name);
+    const bool cleans = may_replace(base) && runs_in_hook(view, site) && replaces_infinities(view, site);
     // The backward of an autograd.Function of the program may work with parameters as it likes.
-    const bool adds = (base == "add" || base == "sub") && runs_in_hook(view, site) &&
-                      view.forward_of(site.id) == nullptr && adds_parameter(view, site);
+    const trace::Site* const inside = view.backward_node(site.id);
+    const bool adds = !scale_is_factor && (inside == nullptr || is_torch_node(inside->name)) &&
+                      runs_in_hook(view, site) && operands.added_by(site);
     if (cleans || adds) {
       const trace::SiteTotals& calls = view.totals(site.id);
       const std::int64_t begin = std::max<std::int64_t>(calls.first_step, 0);
@@ -298,8 +311,13 @@ void find_in_backward(const TraceView& view, std::vector<Case>& cases) {
 
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
-  std::vector<Case> cases = unscaling_hook(view) != nullptr ? std::vector<Case>() : Collector(view).collect();
-  find_in_backward(view, cases);
+  UnscaledOperands operands(view);
+  std::vector<Case> cases = unscaling_hook(view) != nullptr ? std::vector<Case>() : Collector(view, operands).collect();
+  find_in_backward(view, operands, cases);
+  // Zeros may only be what another call of the same line puts in the place of infinities.
+  std::stable_partition(cases.begin(), cases.end(), [&](const Case& found) {
+    return !found.in_backward || !base_name(view.site(found.site)->name).starts_with("zero");
+  });
   std::set<std::string> told;  // one hook runs for many gradients
   for (Case& found : cases) {
     if (found.in_backward && !told.insert(view.place(view.site(found.site)->source)).second) continue;
