@@ -172,6 +172,16 @@ const trace::Site* unscaling_hook(const TraceView& view) {
   return found != sites.end() ? &*found : nullptr;
 }
 
+double own_loss_scale(const TraceView& view) {
+  constexpr double smallest_scale = 64;
+  if (view.scaled()) return 0;
+  for (const trace::Site& site : view.trace().sites) {
+    if (!view.is_loss_site(site.id) || base_name(site.name) != "mul" || site.scalars.size() != 1) continue;
+    if (site.scalars.front() >= smallest_scale) return site.scalars.front();
+  }
+  return 0;
+}
+
 std::string optimizer_name(const TraceView& view, std::int64_t optimizer) {
   const trace::Optimizer* const known = view.optimizer(optimizer);
   return known != nullptr && !known->name.empty() ? known->name : "the optimizer";

@@ -66,6 +66,10 @@ struct ProtocolState {
 /// none.
 [[nodiscard]] const trace::Site* unscaling_hook(const TraceView& view);
 
+/// The number by which a program without a scaler multiplies its loss itself: a loss scale of its own. 0 where there is
+/// none, or where it is no constant.
+[[nodiscard]] double own_loss_scale(const TraceView& view);
+
 /// Class of an optimizer, or "the optimizer".
 [[nodiscard]] std::string optimizer_name(const TraceView& view, std::int64_t optimizer);
 

@@ -632,12 +632,15 @@ std::string TraceView::place(const trace::SourceLine& source) const {
 }
 
 trace::SourceLine TraceView::source_of(std::int64_t site) const {
-  // A backward operator has a line of its own only in the backward of a program's function; else the line that people
-  // look for is the forward one.
+  // A backward operator has a line of its own only in the backward of a program's function and in a hook; else the line
+  // that people look for is the forward one.
   const Site* const node = backward_node(site);
-  if (node != nullptr && node->id != site && node->name.ends_with("Backward")) {
+  if (node != nullptr && node->id != site) {
+    const bool own_function = node->name.ends_with("Backward");
     for (const Site* at = this->site(site); at != nullptr && at->kind == trace::SiteKind::op; at = parent(*at)) {
-      if (at->source.known() && !at->in_recompute) return at->source;
+      // The line of the node is the one that called backward().
+      const bool in_hook = at->source.file != node->source.file || at->source.line != node->source.line;
+      if (at->source.known() && !at->in_recompute && (own_function || in_hook)) return at->source;
     }
   }
   for (const Site* at = forward_of(site); at != nullptr; at = parent(*at)) {

@@ -82,13 +82,20 @@ std::optional<double> largest_product(const Origin& origin) {
 }
 
 std::optional<std::int64_t> reduction_terms(const trace::Site& site, const trace::NonfiniteEvent& event) {
-  const auto input = std::find_if(event.inputs.begin(), event.inputs.end(), [](const trace::WitnessTensor& tensor) {
-    return trace::is_floating(tensor.type.dtype);
-  });
+  const std::string_view base = base_name(site.name);
+  const auto floating = [](const trace::WitnessTensor& tensor) { return trace::is_floating(tensor.type.dtype); };
+  auto input = std::find_if(event.inputs.begin(), event.inputs.end(), floating);
+  // The first argument is what they add to, the terms come last, and all of them may go to one place.
+  if (base.starts_with("index_add") || base.starts_with("scatter")) {
+    for (auto at = input; at != event.inputs.end(); ++at) {
+      if (floating(*at)) input = at;
+    }
+    if (input == event.inputs.end() || input->type.shape.empty()) return std::nullopt;
+    return input->type.shape.front();
+  }
   if (input == event.inputs.end() || event.outputs.empty()) return std::nullopt;
   const std::int64_t in = elements_of(*input);
   const std::int64_t out = elements_of(event.outputs.front());
-  const std::string_view base = base_name(site.name);
   if (base.find("cum") != std::string_view::npos) {
     // The last element of a running sum holds as many terms as the dimension it runs along.
     const std::vector<std::int64_t>& shape = input->type.shape;

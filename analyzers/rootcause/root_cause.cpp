@@ -210,6 +210,12 @@ const Candidate* first_before_loss(Ancestry& ancestry, std::span<const Candidate
       feeds[i] = feeds[i] || reached[i];
   }
   connect_by_events(view, candidates, feeds);
+  // What the program writes into its parameters by itself. Where the producers of a parameter are known, they are those
+  // of its first use.
+  for (const Candidate& candidate : candidates) {
+    if (candidate.site->phase == Phase::forward && overwrites_parameter(*candidate.event))
+      feeds[static_cast<std::size_t>(candidate.site->id)] = true;
+  }
   return first_among(candidates, feeds);
 }
 

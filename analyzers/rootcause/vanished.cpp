@@ -90,6 +90,9 @@ bool is_guard(double constant) {
 
 /// Operations through which a zero (or a one) comes out as it went in, or decides what comes out.
 bool carries(const Site& site) {
+  static constexpr std::array<std::string_view, 10> selecting = {"amax", "amin",     "max",  "min",  "median",
+                                                                 "sort", "kthvalue", "topk", "mode", "max_pool1d"};
+  if (among(base_name(site.name), selecting)) return true;
   const OpKind kind = op_kind(site.name);
   return kind == OpKind::move || kind == OpKind::cast || kind == OpKind::elementwise || kind == OpKind::reduction ||
          kind == OpKind::create;
@@ -399,6 +402,26 @@ class Search {
     return {};
   }
 
+  /// The cast into a narrow type that values come from, through views and gathers, where all of them were below one
+  /// and some are rounded to it. Null where there is none.
+  const Site* rounded_to_one(std::int64_t made) const {
+    for (int i = 0; i < most_steps_back; ++i) {
+      const Site& site = *view_.site(made);
+      std::vector<std::int64_t> before = view_.producers(made);
+      std::erase_if(before, [&](std::int64_t id) { return !trace::is_floating(result_dtype(*view_.site(id))); });
+      if (before.size() != 1) return nullptr;
+      const DType to = result_dtype(site);
+      if (op_kind(site.name) == OpKind::cast && trace::is_half(to) &&
+          !trace::is_half(result_dtype(*view_.site(before.front())))) {
+        const double largest = view_.totals(before.front()).absmax;
+        return largest > 0 && largest < 1 && round_to(to, largest) == 1 ? &site : nullptr;
+      }
+      if (op_kind(site.name) != OpKind::move && op_kind(site.name) != OpKind::cast) return nullptr;
+      made = before.front();
+    }
+    return nullptr;
+  }
+
   /// 1 - p where p has become one in a narrow type.
   Loss judge_complement(const Site& site, Loss loss) const {
     if (std::none_of(site.scalars.begin(), site.scalars.end(), [](double constant) { return constant == 1; }) &&
@@ -406,6 +429,13 @@ class Search {
       return {};
     }
     for (const std::int64_t producer : view_.producers(site.id)) {
+      if (const Site* const cast = rounded_to_one(producer); cast != nullptr) {
+        loss.site = cast;
+        loss.at_one = true;
+        loss.claim = Claim::proven;
+        loss.because = "numbers below one are rounded to one by the cast";
+        return loss;
+      }
       const Site& p = *view_.site(producer);
       const std::string_view base = base_name(p.name);
       if (base != "sigmoid" && base != "softmax" && base != "exp" && base != "tanh" && base != "erf") continue;

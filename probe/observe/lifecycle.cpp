@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <mutex>
 
@@ -115,6 +116,24 @@ void at_exit() {
   detach("exit", "");
 }
 
+std::terminate_handler terminate_before = nullptr;
+
+/// A C++ program ends by an exception that nobody catches, without running what std::atexit knows.
+[[noreturn]] void at_terminate() {
+  std::string what;
+  if (const std::exception_ptr uncaught = std::current_exception()) {
+    try {
+      std::rethrow_exception(uncaught);
+    } catch (const std::exception& error) {
+      what = error.what();
+    } catch (...) {  // Of a type that says nothing.
+    }
+  }
+  detach("exception", what);
+  if (terminate_before) terminate_before();
+  std::abort();
+}
+
 }  // namespace
 
 std::string attach() {
@@ -130,6 +149,7 @@ std::string attach() {
   if (!handlers_installed.exchange(true)) {
     pthread_atfork(nullptr, nullptr, after_fork_in_child);
     std::atexit(at_exit);
+    terminate_before = std::set_terminate(at_terminate);
   }
   set_state(State::awake);
   announce(Announced::everything);

@@ -132,7 +132,11 @@ Inputs add_inputs(Session& session, ThreadState& thread, const Frame& frame, tra
                              (frame.inputs[i].argument == 0 || frame.inputs[i].address == frame.inputs[0].address);
     trace::WitnessTensor seen;
     if (overwritten) {
-      seen.type = type_of(*tensor.unsafeGetTensorImpl());
+      const c10::TensorImpl& target = *tensor.unsafeGetTensorImpl();
+      seen.type = type_of(target);
+      // A row of a parameter: weight[i].div_(norm).
+      if (parameter < 0 && target.storage_offset() != 0)
+        parameter = parameter_at(session, target.unsafe_storage().data());
       seen.type.parameter = parameter;
       seen.finite_before = frame.input_was_finite;
       seen.earlier_step = frame.input_was_kept;

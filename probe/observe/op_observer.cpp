@@ -260,6 +260,7 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
 
   if (thread.optimizer_ranges > 0 && frame.op->name.starts_with("aten::_fused_")) {
     note_fused_kernel(thread, frame, inputs);
+    note_fused_write(thread, inputs);
   }
   // Only few have a meaning, and looking for the same op further out takes a walk over all frames.
   const bool means = frame.op->meaning != Meaning::plain && !thread.repeats_outer_op();

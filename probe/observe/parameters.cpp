@@ -144,6 +144,15 @@ void note_gradient(Session& session, std::int64_t parameter, const at::Tensor& v
   keep_variable(p, index, variable);
   if (p.fresh_gradients.size() <= index) p.fresh_gradients.resize(index + 1, 0);
   p.fresh_gradients[index] = 1;
+  if (p.arrived_gradients.size() <= index) p.arrived_gradients.resize(index + 1, nullptr);
+  p.arrived_gradients[index] = variable.grad().defined() ? address_of(*variable.grad().unsafeGetTensorImpl()) : nullptr;
+}
+
+bool has_arrived_at(Session& session, std::int64_t parameter, const void* address) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  const auto index = static_cast<std::size_t>(parameter);
+  return parameter >= 0 && index < p.arrived_gradients.size() && p.arrived_gradients[index] == address;
 }
 
 void take_fresh_gradients(Session& session, std::int64_t optimizer, Gradients& taken) {
@@ -184,13 +193,14 @@ bool gradients_replaced(Session& session, std::int64_t optimizer) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);
   Gradients found;
-  for (std::size_t index = 0; index < p.fresh_gradients.size(); ++index) {
+  for (std::size_t index = 0; index < p.arrived_gradients.size(); ++index) {
     const std::int64_t owner = p.parameters[index].optimizer;
-    if (p.fresh_gradients[index] && (optimizer < 0 || owner < 0 || owner == optimizer))
+    if (p.arrived_gradients[index] && (optimizer < 0 || owner < 0 || owner == optimizer))
       add_gradient_of(p, index, found);
   }
   return std::any_of(found.begin(), found.end(), [&](const auto& gradient) {
-    return session.gradients.find(address_of(*gradient.second.unsafeGetTensorImpl())) != gradient.first;
+    return p.arrived_gradients[static_cast<std::size_t>(gradient.first)] !=
+           address_of(*gradient.second.unsafeGetTensorImpl());
   });
 }
 

@@ -30,12 +30,14 @@ void assign_owner(Session& session, std::int64_t parameter, std::int64_t optimiz
 std::int64_t learn_parameter(Session& session, const at::Tensor& leaf);
 /// A parameter's gradient has just been accumulated.
 void note_gradient(Session& session, std::int64_t parameter, const at::Tensor& variable);
+/// Whether the latest backward pass left this parameter's gradient at `address`.
+[[nodiscard]] bool has_arrived_at(Session& session, std::int64_t parameter, const void* address);
 /// Gradients by parameter id.
 using Gradients = std::vector<std::pair<std::int64_t, at::Tensor>>;
 /// Takes the gradients that nobody has looked at since they arrived, of one optimizer's parameters or (none) of all.
 /// `taken` is the caller's so that its memory is used again.
 void take_fresh_gradients(Session& session, std::int64_t optimizer, Gradients& taken);
-/// Whether a parameter whose gradient nobody has looked at since it arrived has another one now.
+/// Whether a parameter has another gradient now than the latest backward pass has left with it.
 [[nodiscard]] bool gradients_replaced(Session& session, std::int64_t optimizer);
 /// The site that made quotients of gradients and the loss scale since they arrived, none if none has.
 [[nodiscard]] std::int64_t gradients_divided_at(Session& session, std::int64_t optimizer);

@@ -216,8 +216,9 @@ void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
       if (!entry.isTensor() || !entry.toTensor().defined()) continue;
       if (!session.sees_operators()) break;  // Where gradients lie now has not been seen.
       const at::Tensor& gradient = entry.toTensor();
-      const std::int64_t parameter = gradient_at(session, address_of(*gradient.unsafeGetTensorImpl()));
-      replaced |= parameter < 0;
+      const void* const address = address_of(*gradient.unsafeGetTensorImpl());
+      const std::int64_t parameter = gradient_at(session, address);
+      replaced |= !has_arrived_at(session, parameter, address);
       if (first_parameter < 0) first_parameter = parameter;
     }
   }

@@ -138,6 +138,9 @@ struct Protocol {
   /// By parameter id. Weak: a parameter lives as long as the program wants.
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> variables;
   std::vector<std::uint8_t> fresh_gradients;  ///< by parameter id: whether it received a gradient nobody has looked at
+  /// By parameter id: where its gradient lay when a backward pass had left it. Memory of earlier gradients is used
+  /// again, so that an address known to have held one does not tell.
+  std::vector<const void*> arrived_gradients;
   std::int64_t micro_batch = 0;
   std::int64_t step_started_ns = 0;
   std::int64_t writer_ns_counted = 0;  ///< of the writer thread's time, what has been counted as cost of a step

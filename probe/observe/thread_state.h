@@ -106,6 +106,7 @@ struct WatchedParameters {
     std::uint32_t version = 0;
     std::size_t first = 0;
     std::size_t count = 0;
+    bool in_fused_kernel = false;  ///< written by a kernel that takes lists, and leaves versions as they are
   };
   std::uint32_t clock = 0;  ///< of the thread when the step began
   std::vector<Entry> entries;

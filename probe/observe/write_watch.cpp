@@ -471,6 +471,18 @@ void watch_parameters(Session& session, ThreadState& thread, std::int64_t optimi
   }
 }
 
+void note_fused_write(ThreadState& thread, Inputs inputs) {
+  if (thread.watched_parameters.entries.empty() || inputs.empty() || !inputs[0].isTensorList()) return;
+  for (const c10::IValue& entry : inputs[0].toListRef()) {
+    const at::Tensor* const written = tensor_of(entry);
+    if (!written) continue;
+    for (WatchedParameters::Entry& watched : thread.watched_parameters.entries) {
+      const auto strong = watched.tensor.lock();
+      watched.in_fused_kernel |= strong && strong.get() == written->unsafeGetTensorImpl();
+    }
+  }
+}
+
 void compare_parameters(Session& session, ThreadState& thread, const Frame& frame, bool skipped) {
   WatchedParameters& watched = thread.watched_parameters;
   for (WatchedParameters::Entry& entry : watched.entries) {
@@ -484,7 +496,8 @@ void compare_parameters(Session& session, ThreadState& thread, const Frame& fram
     const ProducerTable::Entry writer = session.producers.find(address_of(weight));
     const bool written_here =
         writer.known && writer.thread == thread.slot && static_cast<std::int32_t>(writer.clock - watched.clock) >= 0;
-    if (!written_here && weight.version_counter().current_version() == entry.version) continue;
+    if (!written_here && !entry.in_fused_kernel && weight.version_counter().current_version() == entry.version)
+      continue;
     trace::WriteSample sample;
     sample.step = session.step.load(std::memory_order_relaxed);
     sample.site = frame.site->id;

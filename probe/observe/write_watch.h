@@ -33,6 +33,8 @@ void watch_result(Session& session, ThreadState& thread, Frame& frame, c10::Arra
 
 /// An optimizer (none: not known yet) is about to step: keeps some elements of its parameters of narrow types.
 void watch_parameters(Session& session, ThreadState& thread, std::int64_t optimizer);
+/// A fused kernel of the optimizer is about to write the parameters of its first list.
+void note_fused_write(ThreadState& thread, c10::ArrayRef<const c10::IValue> inputs);
 /// It has stepped. `skipped`: its kernel left everything as it was.
 void compare_parameters(Session& session, ThreadState& thread, const Frame& frame, bool skipped);
 

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "ampscope/interposed.h"
 #include "ampscope/probe_c.h"
 
 namespace {
@@ -132,4 +133,26 @@ void ampscope_cxx_module_parameters(void* module) {
 
 void ampscope_cxx_register_parameter(void* module, const char* name, void* tensor_impl) {
   record("cxx_register %p %s %p", module, name, tensor_impl);
+}
+
+ampscope::ReturnedTensor::~ReturnedTensor() = default;
+
+ampscope::ReturnedTensor ampscope_cxx_optimizer_step(ampscope::OptimizerStep real, void* optimizer, void* closure) {
+  record("%s", "optimizer_step");
+  return real(optimizer, closure);
+}
+
+void ampscope_cxx_zero_grad(ampscope::ZeroGrad real, void* optimizer, bool set_to_none) {
+  record("zero_grad set_to_none=%d", set_to_none);
+  real(optimizer, set_to_none);
+}
+
+void ampscope_cxx_schedule_step(ampscope::ScheduleStep real, void* schedule) {
+  record("%s", "schedule_step");
+  real(schedule);
+}
+
+void ampscope_cxx_schedule_step_by_metric(ampscope::ScheduleStepByMetric real, void* schedule, float metric) {
+  record("schedule_step metric=%g", static_cast<double>(metric));
+  real(schedule, metric);
 }

@@ -44,6 +44,21 @@ ChangedOps changed_ops(const TraceView& view) {
   return changed;
 }
 
+bool is_lightning(const std::string& file) {
+  return file.find("lightning/pytorch/") != std::string::npos || file.find("pytorch_lightning/") != std::string::npos;
+}
+
+/// Lightning runs all of training_step under autocast, so that manual optimization has its backward pass there whatever
+/// the program does: worth a note at the program's own line.
+void tell_of_lightning(const trace::Site& node, Finding& finding) {
+  finding.severity = Severity::info;
+  finding.title = "Lightning runs manual_backward under autocast";
+  const auto own = std::find_if(node.stack.begin(), node.stack.end(),
+                                [](const trace::SourceLine& line) { return !is_lightning(line.file); });
+  if (own != node.stack.end()) finding.culprit.source = *own;
+  finding.fix = "with torch.autocast(device_type, enabled=False): self.manual_backward(loss)";
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
   StepSpan steps;
@@ -70,9 +85,11 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   finding.culprit.op = whole ? "backward" : "autograd.grad";
   finding.culprit.phase = trace::Phase::backward;
   // The line of the call is that of the nodes it runs; the loss itself was made elsewhere.
+  const trace::Site* node = nullptr;
   for (const trace::Site& each : view.trace().sites) {
     if (each.kind == trace::SiteKind::backward_node && each.source.known()) {
       finding.culprit.source = each.source;
+      node = &each;
       break;
     }
   }
@@ -101,6 +118,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   }
   finding.fix = "end the autocast block before loss.backward(): only forward and loss belong inside it";
   finding.fix_cpp = "let the autocast guard go out of scope before loss.backward()";
+  if (node != nullptr && is_lightning(node->source.file)) tell_of_lightning(*node, finding);
   findings.push_back(std::move(finding));
 }
 

@@ -38,12 +38,29 @@ bool reduces_in_half(const TraceView& view, const trace::Site& site) {
   return site.kind == trace::SiteKind::op && trace::is_half(site.compute_dtype) && !under_autocast(view, site);
 }
 
+/// Values that backward passes of training start from. autograd.grad for a penalty starts from sums of which only the
+/// derivative counts, and that is one; where nothing else is differentiated it is how the program trains.
+std::vector<std::int64_t> losses(const TraceView& view) {
+  std::set<std::int64_t> asked;
+  std::set<std::int64_t> trained;
+  for (const trace::StepPattern& pattern : view.trace().patterns) {
+    for (const trace::ProtocolEvent& event : pattern.events) {
+      if (event.kind != trace::EventKind::backward) continue;
+      ((event.flags & trace::event_flag::gradients_only) != 0 ? asked : trained).insert(event.site);
+    }
+  }
+  std::vector<std::int64_t> found(view.loss_sites().begin(), view.loss_sites().end());
+  if (!trained.empty())
+    std::erase_if(found, [&](std::int64_t site) { return asked.contains(site) && !trained.contains(site); });
+  return found;
+}
+
 /// Walks back from the values that backward passes start from, up to what ran under autocast. Returns the reductions on
 /// the way that computed in half; `fed` tells whether an autocast operator fed one of them.
 std::vector<const trace::Site*> half_reductions(const TraceView& view, bool& fed) {
   std::vector<const trace::Site*> found;
   std::set<std::int64_t> visited;
-  std::vector<std::int64_t> open(view.loss_sites().begin(), view.loss_sites().end());
+  std::vector<std::int64_t> open = losses(view);
   while (!open.empty()) {
     const std::int64_t current = open.back();
     open.pop_back();

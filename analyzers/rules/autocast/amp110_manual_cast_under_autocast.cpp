@@ -48,6 +48,21 @@ const Site* caster(const TraceView& view, const Site& cast) {
   return nullptr;
 }
 
+/// Whether an operator has other operands that are of this type without autocast, as the weights of a teacher that is
+/// not trained: what goes into it has to be given the type as well.
+bool has_operand_in(const TraceView& view, const Site& user, const Site& cast) {
+  const Site* const called = view.outermost_op(user.id);
+  const auto& inputs = called != nullptr ? called->inputs : user.inputs;
+  return std::any_of(inputs.begin(), inputs.end(), [&](const trace::TensorType& input) {
+    return input.dtype == cast_result(cast) && input.producer != cast.id;
+  });
+}
+
+/// TorchScript writes the casts of autocast into its graphs.
+bool is_of_program(const Site& cast) {
+  return !base_name(cast.name).starts_with("autocast_to");
+}
+
 /// Whether a cast takes its type from another tensor: weight.to(x.dtype), x.type_as(weight). It gives whatever autocast
 /// has made of that one, and nothing where autocast is off.
 bool follows_tensor(const Site& cast) {
@@ -72,10 +87,10 @@ void judge_values(const RuleContext& context, std::vector<Finding>& findings) {
   std::int64_t places = 0;
   for (const Site& site : view.trace().sites) {
     if (site.phase != trace::Phase::forward || site.in_recompute || is_module_cast(site)) continue;
-    if (!narrows_by_hand(view, site) || follows_tensor(site)) continue;
+    if (!is_of_program(site) || !narrows_by_hand(view, site) || follows_tensor(site)) continue;
     if (!is_weight(view, *cast_source(site)) && !from_data(view, site)) continue;
     const Site* const user = caster(view, site);
-    if (user == nullptr) continue;
+    if (user == nullptr || has_operand_in(view, *user, site)) continue;
     ++places;
     if (worst == nullptr || view.totals(site.id).calls > view.totals(worst->id).calls) {
       worst = &site;

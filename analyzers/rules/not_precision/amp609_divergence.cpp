@@ -93,76 +93,93 @@ Claim claim(const RuleContext& context, const Origin& origin) {
   return loss_growth_before(view, origin.steps.first) ? Claim::proven : Claim::none;
 }
 
+constexpr const char* lower_the_rate =
+    "lower the learning rate, warm it up, or clip the gradients (torch.nn.utils.clip_grad_norm_); precision is not the "
+    "cause, so a larger or smaller loss scale, bf16 or fp32 only move the step";
+
+/// Where the first overflow was: "head passes the end of fp16".
+std::string end_of(const TraceView& view, const Origin& origin, const char* verb) {
+  return fmt::format("{} {} the end of {}", view.describe(origin.site->id), verb,
+                     trace::short_dtype_name(compute_dtype(*origin.event, *origin.site)));
+}
+
+void tell_growth(const TraceView& view, const Origin& origin, const Divergence& growth, Finding& finding) {
+  const double factor = growth.last / growth.first;
+  finding.title = fmt::format("training diverges: activations grew {} times before they overflowed", number(factor));
+  finding.message = fmt::format(
+      "The results of {} grew from {} in step {} to {} in step {}; {} of {} layers grew like this. Then {}. A wider "
+      "type overflows a little later.",
+      view.describe(growth.site), number(growth.first), count_of(growth.first_step), number(growth.last),
+      count_of(growth.last_step), count_of(growth.growing), count_of(growth.layers), end_of(view, origin, "passed"));
+  finding.proof =
+      fmt::format("{} → {} in {} steps · {} of {} layers grow", number(growth.first), number(growth.last),
+                  count_of(growth.last_step - growth.first_step), count_of(growth.growing), count_of(growth.layers));
+  finding.evidence = {{"growth", factor},
+                      {"bits_per_step", growth.bits_per_step},
+                      {"from_step", static_cast<double>(growth.first_step)},
+                      {"to_step", static_cast<double>(growth.last_step)},
+                      {"layers_growing", static_cast<double>(growth.growing)},
+                      {"layers", static_cast<double>(growth.layers)}};
+  finding.fix = lower_the_rate;
+}
+
+void tell_weights(const TraceView& view, const Origin& origin, double largest, Finding& finding) {
+  finding.title =
+      fmt::format("training diverges: weights had grown to {} when the first overflow came", number(largest));
+  finding.message = fmt::format(
+      "In step {} {}; weights hold values up to {} then, which only updates can have made so large. A wider type "
+      "overflows a little later.",
+      count_of(origin.steps.first), end_of(view, origin, "passes"), number(largest));
+  finding.proof = fmt::format("weights up to {} in step {}", number(largest), count_of(origin.steps.first));
+  finding.evidence = {{"largest_weight", largest}};
+  finding.fix = lower_the_rate;
+}
+
+void tell_loss(const TraceView& view, const Origin& origin, const LossGrowth& growth, Finding& finding) {
+  const double factor = growth.loss_last / growth.loss_first;
+  finding.title = fmt::format("training diverges: the loss grew {} times before the first overflow", number(factor));
+  finding.message = fmt::format(
+      "The loss grew from {} in the first steps to {} in step {}, the norm of the gradients from {} to {}. Then {}. A "
+      "wider type overflows a little later.",
+      number(growth.loss_first), number(growth.loss_last), count_of(growth.last_step), number(growth.gradients_first),
+      number(growth.gradients_last), end_of(view, origin, "passed"));
+  finding.proof = fmt::format("loss {} → {} · gradients {} → {}", number(growth.loss_first), number(growth.loss_last),
+                              number(growth.gradients_first), number(growth.gradients_last));
+  finding.evidence = {{"growth", factor}, {"to_step", static_cast<double>(growth.last_step)}};
+  finding.fix = lower_the_rate;
+}
+
+void tell_layers(const TraceView& view, const Origin& origin, Finding& finding) {
+  const std::string type = trace::short_dtype_name(compute_dtype(*origin.event, *origin.site));
+  const std::string largest = number(input_absmax(*origin.event).value_or(0));
+  const bool updated = origin.steps.first > 0;
+  finding.title = updated ? fmt::format("training diverges: after {} the activations overflow {}",
+                                        plural(origin.steps.first, "step"), type)
+                          : fmt::format("activations grow from layer to layer until they overflow {}", type);
+  finding.message =
+      fmt::format("In step {} the inputs of {} are up to {} already, and its result passes the end of {}: {}.",
+                  count_of(origin.steps.first), view.describe(origin.site->id), largest, type,
+                  updated ? "the updates so far have made the weights too large, or a rate inside the step has"
+                          : "the weights are too large for the depth of the model");
+  finding.proof = fmt::format("inputs up to {} in step {}", largest, count_of(origin.steps.first));
+  finding.fix = updated ? "lower the learning rate, warm it up, or clip the gradients "
+                          "(torch.nn.utils.clip_grad_norm_); no type of number helps"
+                        : "initialise the weights for the depth (torch.nn.init.kaiming_normal_, xavier_uniform_), or "
+                          "normalise between the layers; no type of number helps";
+}
+
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
   const TraceView& view = context.view();
-  const trace::NonfiniteEvent& event = *origin.event;
   finding.precision_fault = false;
-  const std::string type = trace::short_dtype_name(compute_dtype(event, *origin.site));
-  const std::string place = view.describe(origin.site->id);
+  const double weight = exploded_weight(view, origin);
   if (const auto growth = divergence_before(view, origin.steps.first)) {
-    const double factor = growth->last / growth->first;
-    finding.title = fmt::format("training diverges: activations grew {} times before they overflowed", number(factor));
-    finding.message = fmt::format(
-        "The results of {} grew from {} in step {} to {} in step {}; {} of {} layers grew like this. Then {} passed "
-        "the "
-        "end of {}. A wider type overflows a little later.",
-        view.describe(growth->site), number(growth->first), count_of(growth->first_step), number(growth->last),
-        count_of(growth->last_step), count_of(growth->growing), count_of(growth->layers), place, type);
-    finding.proof = fmt::format("{} → {} in {} steps · {} of {} layers grow", number(growth->first),
-                                number(growth->last), count_of(growth->last_step - growth->first_step),
-                                count_of(growth->growing), count_of(growth->layers));
-    finding.evidence = {{"growth", factor},
-                        {"bits_per_step", growth->bits_per_step},
-                        {"from_step", static_cast<double>(growth->first_step)},
-                        {"to_step", static_cast<double>(growth->last_step)},
-                        {"layers_growing", static_cast<double>(growth->growing)},
-                        {"layers", static_cast<double>(growth->layers)}};
-    finding.fix =
-        "lower the learning rate, warm it up, or clip the gradients (torch.nn.utils.clip_grad_norm_); precision is not "
-        "the cause, so a larger or smaller loss scale, bf16 or fp32 only move the step";
-  } else if (const double weight = exploded_weight(view, origin); weight > 0) {
-    finding.title =
-        fmt::format("training diverges: weights had grown to {} when the first overflow came", number(weight));
-    finding.message = fmt::format(
-        "In step {} {} passes the end of {}; weights hold values up to {} then, which only updates can have made so "
-        "large. A wider type overflows a little later.",
-        count_of(origin.steps.first), place, type, number(weight));
-    finding.proof = fmt::format("weights up to {} in step {}", number(weight), count_of(origin.steps.first));
-    finding.evidence = {{"largest_weight", weight}};
-    finding.fix =
-        "lower the learning rate, warm it up, or clip the gradients (torch.nn.utils.clip_grad_norm_); precision is not "
-        "the cause, so a larger or smaller loss scale, bf16 or fp32 only move the step";
+    tell_growth(view, origin, *growth, finding);
+  } else if (weight > 0) {
+    tell_weights(view, origin, weight, finding);
   } else if (const auto loss = loss_growth_before(view, origin.steps.first)) {
-    const double factor = loss->loss_last / loss->loss_first;
-    finding.title = fmt::format("training diverges: the loss grew {} times before the first overflow", number(factor));
-    finding.message = fmt::format(
-        "The loss grew from {} in the first steps to {} in step {}, the norm of the gradients from {} to {}. Then {} "
-        "passed the end of {}. A wider type overflows a little later.",
-        number(loss->loss_first), number(loss->loss_last), count_of(loss->last_step), number(loss->gradients_first),
-        number(loss->gradients_last), place, type);
-    finding.proof = fmt::format("loss {} → {} · gradients {} → {}", number(loss->loss_first), number(loss->loss_last),
-                                number(loss->gradients_first), number(loss->gradients_last));
-    finding.evidence = {{"growth", factor}, {"to_step", static_cast<double>(loss->last_step)}};
-    finding.fix =
-        "lower the learning rate, warm it up, or clip the gradients (torch.nn.utils.clip_grad_norm_); precision is not "
-        "the cause, so a larger or smaller loss scale, bf16 or fp32 only move the step";
+    tell_loss(view, origin, *loss, finding);
   } else {
-    const auto largest = input_absmax(event);
-    const bool updated = origin.steps.first > 0;
-    finding.title = updated ? fmt::format("training diverges: after {} the activations overflow {}",
-                                          plural(origin.steps.first, "step"), type)
-                            : fmt::format("activations grow from layer to layer until they overflow {}", type);
-    finding.message =
-        fmt::format("In step {} the inputs of {} are up to {} already, and its result passes the end of {}: {}.",
-                    count_of(origin.steps.first), place, number(largest.value_or(0)), type,
-                    updated ? "the updates so far have made the weights too large, or a rate inside the step has"
-                            : "the weights are too large for the depth of the model");
-    finding.proof =
-        fmt::format("inputs up to {} in step {}", number(largest.value_or(0)), count_of(origin.steps.first));
-    finding.fix = updated ? "lower the learning rate, warm it up, or clip the gradients "
-                            "(torch.nn.utils.clip_grad_norm_); no type of number helps"
-                          : "initialise the weights for the depth (torch.nn.init.kaiming_normal_, xavier_uniform_), or "
-                            "normalise between the layers; no type of number helps";
+    tell_layers(view, origin, finding);
   }
   finding.message += describe_outcome(origin);
   add_scene(origin, finding);

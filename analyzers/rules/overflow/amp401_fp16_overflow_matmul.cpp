@@ -4,6 +4,7 @@
 
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/op_kinds.h"
+#include "analyzers/core/protocol.h"
 #include "analyzers/core/rule_context.h"
 #include "analyzers/rootcause/evidence.h"
 #include "analyzers/rootcause/range.h"
@@ -20,18 +21,6 @@ Claim claim(const RuleContext& context, const Origin& origin) {
   if (origin.site->id != origin.event->site) return Claim::plausible;
   if (origin.kind != trace::OriginKind::producer && origin.kind != trace::OriginKind::unknown) return Claim::none;
   return behind_wider_cause(context.view(), origin, judge_overflow(*origin.event, dtype, largest_product(origin)));
-}
-
-/// The number by which the program multiplies its loss itself: a loss scale that nothing lowers when gradients
-/// overflow. 0 where there is none.
-double own_loss_scale(const TraceView& view) {
-  constexpr double smallest_scale = 64;
-  if (view.scaled()) return 0;
-  for (const trace::Site& site : view.trace().sites) {
-    if (!view.is_loss_site(site.id) || base_name(site.name) != "mul" || site.scalars.size() != 1) continue;
-    if (site.scalars.front() >= smallest_scale) return site.scalars.front();
-  }
-  return 0;
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {

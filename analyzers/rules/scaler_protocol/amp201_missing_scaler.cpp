@@ -41,7 +41,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   StepSpan steps;
   std::int64_t loss_site = trace::none;
   bool trains = false;
-  bool unscales_by_hand = unscaling_hook(view) != nullptr;
+  // A loss scale of the program's own. It may as well be part of the learning rate.
+  bool unscales_by_hand = unscaling_hook(view) != nullptr || own_loss_scale(view) > 0;
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
     switch (event.kind) {
       case trace::EventKind::backward:

@@ -309,11 +309,48 @@ void find_in_backward(const TraceView& view, UnscaledOperands& operands, std::ve
   }
 }
 
+/// The same order with a loss scale of the program's own: a clip, then a division by that scale.
+void find_before_own_division(const TraceView& view, UnscaledOperands& operands, std::vector<Case>& cases) {
+  const double own = own_loss_scale(view);
+  if (own == 0) return;
+  std::optional<Case> pending;
+  bool divided = false;
+  walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
+    if (event.kind == EventKind::backward || event.kind == EventKind::optimizer_step) {
+      pending.reset();
+      divided = false;
+    }
+    const trace::Site* const site = view.site(event.site);
+    if (event.kind != EventKind::gradient_write || site == nullptr || divided) return;
+    const std::string_view base = base_name(site->name);
+    const double number = site->scalars.empty() ? 0 : site->scalars.front();
+    if (((base == "div" || base == "foreach_div") && number == own) ||
+        ((base == "mul" || base == "foreach_mul") && std::abs(number * own - 1) < 1e-5)) {
+      divided = true;
+      if (!pending) return;
+      const auto known =
+          std::find_if(cases.begin(), cases.end(), [&](const Case& found) { return found.site == pending->site; });
+      if (known == cases.end()) {
+        cases.push_back(*pending);
+      } else {
+        extend(known->steps, span);
+      }
+      return;
+    }
+    for (const std::int64_t optimizer : concerned(event, before)) {
+      const Clip kind = clip_kind(operands, *site, before.of(optimizer), false);
+      if (kind == Clip::norm || kind == Clip::value) pending = Case{span, site->id, kind, {}, false};
+    }
+  });
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
+  const double own_scale = own_loss_scale(view);
   UnscaledOperands operands(view);
   std::vector<Case> cases = unscaling_hook(view) != nullptr ? std::vector<Case>() : Collector(view, operands).collect();
   find_in_backward(view, operands, cases);
+  find_before_own_division(view, operands, cases);
   // Zeros may only be what another call of the same line puts in the place of infinities.
   std::stable_partition(cases.begin(), cases.end(), [&](const Case& found) {
     return !found.in_backward || !base_name(view.site(found.site)->name).starts_with("zero");
@@ -326,7 +363,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       if (!site.api.empty() && each.api == site.api && is_norm(each.name)) found.norm_sites.insert(each.id);
     }
     const std::optional<SeenNorm> norm = seen_norm(view, found);
-    const std::optional<double> scale_there = norm ? std::optional(norm->scale) : view.scale_at(found.steps.first);
+    std::optional<double> scale_there = norm ? std::optional(norm->scale) : view.scale_at(found.steps.first);
+    if (!scale_there && own_scale > 0) scale_there = own_scale;
     const std::optional<double> limit = limit_of(site, found.kind);
     const char* const limit_name = found.kind == Clip::value ? "clip_value" : "max_norm";
 
@@ -386,7 +424,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     finding.fix = found.in_backward
                       ? "clip after scaler.unscale_(optimizer), not in a hook; or let the hook multiply its "
                         "limit by scaler.get_scale()"
-                      : "scaler.unscale_(optimizer)   before the clip";
+                  : own_scale > 0 ? "divide the gradients by the loss scale before the clip"
+                                  : "scaler.unscale_(optimizer)   before the clip";
     findings.push_back(std::move(finding));
   }
 }

@@ -48,6 +48,8 @@ class Tracer {
     for (const trace::Site& site : view_.trace().sites) {
       if (!forward(site)) continue;
       for (const trace::TensorType& input : site.inputs) {
+        // What a penalty is made of takes part in autograd. Other tensors may lie where a gradient was.
+        if (!input.requires_grad || input.parameter != trace::none) continue;
         const trace::Site* const maker = view_.site(input.producer);
         if (maker == nullptr || maker->phase != trace::Phase::backward) continue;
         if (reaches_loss(site.id)) return site.id;

@@ -1,12 +1,16 @@
 // What `ampscope run` puts first into LD_PRELOAD. It is loaded into every process of a run, so it does nothing in those
 // that have no libtorch, and it is linked against nothing but the C library.
 //
-// It stands before three functions:
+// It stands before these functions:
 //   __libc_start_main                       to attach after all shared libraries are set up and before main. Not in a
 //                                           constructor: libtorch's own may not have run then.
 //   torch::nn::Module::register_parameter   to learn the names of parameters, and to attach in programs that load
 //                                           libtorch with dlopen after they have started.
 //   torch::nn::Module::parameters           to learn which module is the model.
+//   step of torch::optim's optimizers and schedules, Optimizer::zero_grad
+//                                           to know when they are called: LibTorch opens no range for them. Those that
+//                                           are virtual are reached through their class's table, whose entries are
+//                                           looked up by name as well.
 // dlopen is not interposed: glibc takes the caller's search path (RUNPATH) from the return address, which would be
 // ours.
 
@@ -19,6 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ampscope/interposed.h"
 #include "ampscope/probe_c.h"
 #include "probe/attach/preload/libtorch.h"
 #include "probe/attach/preload/notice.h"
@@ -30,6 +35,10 @@ namespace {
 struct Adapter {
   decltype(&ampscope_cxx_register_parameter) register_parameter;
   decltype(&ampscope_cxx_module_parameters) module_parameters;
+  decltype(&ampscope_cxx_optimizer_step) optimizer_step;
+  decltype(&ampscope_cxx_zero_grad) zero_grad;
+  decltype(&ampscope_cxx_schedule_step) schedule_step;
+  decltype(&ampscope_cxx_schedule_step_by_metric) schedule_step_by_metric;
 };
 
 enum class State { untried, trying, on, off };
@@ -103,7 +112,11 @@ bool load_adapter(const char* libtorch) {
   if (!look_up(library, "ampscope_abi_version", abi_version) || abi_version() != AMPSCOPE_ABI_VERSION ||
       !look_up(library, "ampscope_attach", attach) || !look_up(library, "ampscope_last_error", last_error) ||
       !look_up(library, "ampscope_cxx_register_parameter", adapter.register_parameter) ||
-      !look_up(library, "ampscope_cxx_module_parameters", adapter.module_parameters)) {
+      !look_up(library, "ampscope_cxx_module_parameters", adapter.module_parameters) ||
+      !look_up(library, "ampscope_cxx_optimizer_step", adapter.optimizer_step) ||
+      !look_up(library, "ampscope_cxx_zero_grad", adapter.zero_grad) ||
+      !look_up(library, "ampscope_cxx_schedule_step", adapter.schedule_step) ||
+      !look_up(library, "ampscope_cxx_schedule_step_by_metric", adapter.schedule_step_by_metric)) {
     snprintf(sentence, sizeof sentence, "%s is of another release; build and install ampscope as one", path);
     report_failure(sentence);
     return false;
@@ -158,7 +171,7 @@ int main_after_attaching(int argument_count, char** arguments, char** environmen
   return program_main(argument_count, arguments, environment);
 }
 
-// The two functions of libtorch by the Itanium C++ ABI: std::string and at::Tensor are not trivial, so a by-value
+// The functions of torch::nn::Module by the Itanium C++ ABI: std::string and at::Tensor are not trivial, so a by-value
 // argument is the address of the caller's temporary; a reference is an address.
 #define REGISTER_PARAMETER \
   "_ZN5torch2nn6Module18register_parameterENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEN2at6TensorEb"
@@ -218,6 +231,52 @@ attach::TensorVector ampscope_parameters(const void* module, bool recurse) {
   // Asked with recurse, it is somebody making an optimizer of a whole (sub)model.
   if (recurse && attach::is_on()) attach::adapter.module_parameters(const_cast<void*>(module));
   return real(module, recurse);
+}
+
+// Each optimizer has a step of its own. The number is the length of the class's name.
+#define AMPSCOPE_OPTIMIZER(length, name)                                                                             \
+  AMPSCOPE_API ampscope::ReturnedTensor ampscope_step_of_##name(                                                     \
+      void* optimizer, void* closure) __asm__("_ZN5torch5optim" #length #name "4stepESt8functionIFN2at6TensorEvEE"); \
+  ampscope::ReturnedTensor ampscope_step_of_##name(void* optimizer, void* closure) {                                 \
+    static std::atomic<ampscope::OptimizerStep> cache;                                                               \
+    auto* real = attach::forward_to(cache, "_ZN5torch5optim" #length #name "4stepESt8functionIFN2at6TensorEvEE");    \
+    return attach::is_on() ? attach::adapter.optimizer_step(real, optimizer, closure) : real(optimizer, closure);    \
+  }
+
+AMPSCOPE_OPTIMIZER(7, Adagrad)
+AMPSCOPE_OPTIMIZER(4, Adam)
+AMPSCOPE_OPTIMIZER(5, AdamW)
+AMPSCOPE_OPTIMIZER(5, LBFGS)
+AMPSCOPE_OPTIMIZER(7, RMSprop)
+AMPSCOPE_OPTIMIZER(3, SGD)
+
+#define ZERO_GRAD "_ZN5torch5optim9Optimizer9zero_gradEb"
+#define SCHEDULE_STEP "_ZN5torch5optim11LRScheduler4stepEv"
+#define SCHEDULE_STEP_BY_METRIC "_ZN5torch5optim26ReduceLROnPlateauScheduler4stepEf"
+
+AMPSCOPE_API void ampscope_zero_grad(void* optimizer, bool set_to_none) __asm__(ZERO_GRAD);
+AMPSCOPE_API void ampscope_schedule_step(void* schedule) __asm__(SCHEDULE_STEP);
+AMPSCOPE_API void ampscope_schedule_step_by_metric(void* schedule, float metric) __asm__(SCHEDULE_STEP_BY_METRIC);
+
+void ampscope_zero_grad(void* optimizer, bool set_to_none) {
+  static std::atomic<ampscope::ZeroGrad> cache;
+  auto* real = attach::forward_to(cache, ZERO_GRAD);
+  if (attach::is_on()) return attach::adapter.zero_grad(real, optimizer, set_to_none);
+  real(optimizer, set_to_none);
+}
+
+void ampscope_schedule_step(void* schedule) {
+  static std::atomic<ampscope::ScheduleStep> cache;
+  auto* real = attach::forward_to(cache, SCHEDULE_STEP);
+  if (attach::is_on()) return attach::adapter.schedule_step(real, schedule);
+  real(schedule);
+}
+
+void ampscope_schedule_step_by_metric(void* schedule, float metric) {
+  static std::atomic<ampscope::ScheduleStepByMetric> cache;
+  auto* real = attach::forward_to(cache, SCHEDULE_STEP_BY_METRIC);
+  if (attach::is_on()) return attach::adapter.schedule_step_by_metric(real, schedule, metric);
+  real(schedule, metric);
 }
 
 }  // extern "C"
