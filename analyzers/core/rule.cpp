@@ -29,7 +29,7 @@ const char* family_name(Family family) noexcept {
 const char* stream_need(Stream stream) noexcept {
   switch (stream) {
     case Stream::protocol:
-      return "steps: no backward pass and no optimizer step was seen";
+      return "steps: no optimizer stepped and no scaler was updated";
     case Stream::ops:
       return "operator calls: none was seen";
     case Stream::gradients:

@@ -166,6 +166,8 @@ void detach(const std::string& how, const std::string& detail) noexcept {
     if (!current || !current->recorder.started()) return;
     ThreadState* thread = thread_state(*current);
     if (thread) {
+      // A program that looks at its loss and stops leaves its last step without a backward pass.
+      if (!thread->step_events.empty()) step_is_bad(*current);
       settle_events(*current, *thread);
       flush_counts(*current, *thread);
     }

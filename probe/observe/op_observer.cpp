@@ -316,7 +316,7 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
   }
 }
 
-/// Whether the cast can overflow: fp32 → fp16 can, fp16 → fp32 cannot.
+/// Whether the cast can overflow: fp32 → fp16 can, int64 → fp16 as well, fp16 → fp32 cannot.
 bool narrows(const Frame& frame, trace::DType result) {
   if (!trace::is_floating(result)) return false;
   const double limit = trace::float_limits(result).max;
@@ -324,6 +324,8 @@ bool narrows(const Frame& frame, trace::DType result) {
     auto strong = frame.inputs[i].tensor.lock();
     if (!strong) continue;
     const trace::DType from = dtype_of(*strong);
+    if (from == trace::DType::int64 || from == trace::DType::int32)
+      return limit < std::numeric_limits<std::int32_t>::max();
     if (trace::is_floating(from) && trace::float_limits(from).max > limit) return true;
   }
   return false;

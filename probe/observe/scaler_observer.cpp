@@ -208,6 +208,8 @@ void start_unscale(Session& session, ThreadState& thread, Frame& frame, Inputs i
 void end_unscale(Session& session, ThreadState& thread, Frame& frame) {
   const c10::IValue list = std::move(frame.gradient_list);
   frame.gradient_list = c10::IValue();
+  // A program's own scaler calls it for an optimizer without gradients as well.
+  if (list.isTensorList() && list.toListRef().empty()) return;
   const float found = float_of(frame.found_inf_tensor);
   std::int64_t first_parameter = trace::none;
   bool replaced = false;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unittest
 
 import harness
@@ -43,6 +44,15 @@ class EndsTest(AttachCase):
         watched = self.ends("raise ValueError('bad batch')", 1)
         self.assertIn("ValueError: bad batch", watched.stderr)
         self.assertIn("ValueError", self.info())
+
+    def test_exception_in_a_program_in_cpp(self):
+        watched = self.unchanged(os.environ["AMPSCOPE_PLAIN_LIBTORCH"], "throws-at-its-loss", status=134)
+        self.assertIn("the loss is not finite", watched.stderr)
+        self.assertEqual(["run.ampscope"], self.names())
+        report = self.report()
+        self.assertEqual(14, report["run"]["steps"])
+        self.assertEqual(["AMP403"], [finding["rule"] for finding in report["findings"]])
+        self.assertIn("the loss is not finite", self.info())
 
     def test_exit_without_cleaning_up(self):
         self.ends("os._exit(4)", 4)
