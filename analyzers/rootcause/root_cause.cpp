@@ -481,7 +481,9 @@ std::optional<Origin> origin_in(Ancestry& ancestry, std::span<const SkipAnalysis
   if (outcome.loss_nonfinite) {
     const Candidate* const found = first_before_loss(ancestry, all, step);
     if (found == nullptr) return std::nullopt;
-    if (const Candidate* const mask = failed_mask(ancestry, all, *found); mask != nullptr) {
+    // A softmax over nothing but -inf: to select instead of multiplying would leave NaN in the gradients.
+    const bool empty_softmax = op_kind(found->site->name) == OpKind::softmax;
+    if (const Candidate* const mask = failed_mask(ancestry, all, *found); mask != nullptr && !empty_softmax) {
       return make_masked_origin(view, *mask, *found, step, all.size());
     }
     return make_origin(view, *found, step, all.size());

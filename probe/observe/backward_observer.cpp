@@ -158,6 +158,7 @@ void end_node(Session& session, ThreadState& thread, Frame& frame) {
 void end_backward(Session& session, ThreadState& thread) {
   thread.in_backward = false;
   thread.last_node = nullptr;
+  if (session.recorder.options().world_size > 1) gradients_were_exchanged(session);
   if (!thread.backward_root_pending) backward_ends(session, thread);
   thread.backward_root_pending = false;
 }

@@ -148,6 +148,16 @@ void note_gradient(Session& session, std::int64_t parameter, const at::Tensor& v
   p.arrived_gradients[index] = variable.grad().defined() ? address_of(*variable.grad().unsafeGetTensorImpl()) : nullptr;
 }
 
+void gradients_were_exchanged(Session& session) {
+  Protocol& p = session.protocol;
+  const std::lock_guard lock(p.mutex);
+  for (std::size_t index = 0; index < std::min(p.arrived_gradients.size(), p.variables.size()); ++index) {
+    if (!p.arrived_gradients[index]) continue;
+    const at::Tensor gradient = gradient_of(p, index);
+    if (gradient.defined()) p.arrived_gradients[index] = address_of(*gradient.unsafeGetTensorImpl());
+  }
+}
+
 bool has_arrived_at(Session& session, std::int64_t parameter, const void* address) {
   Protocol& p = session.protocol;
   const std::lock_guard lock(p.mutex);

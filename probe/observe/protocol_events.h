@@ -30,6 +30,8 @@ void assign_owner(Session& session, std::int64_t parameter, std::int64_t optimiz
 std::int64_t learn_parameter(Session& session, const at::Tensor& leaf);
 /// A parameter's gradient has just been accumulated.
 void note_gradient(Session& session, std::int64_t parameter, const at::Tensor& variable);
+/// A backward pass of several processes has ended: gradients may lie in the buffers of their exchange now.
+void gradients_were_exchanged(Session& session);
 /// Whether the latest backward pass left this parameter's gradient at `address`.
 [[nodiscard]] bool has_arrived_at(Session& session, std::int64_t parameter, const void* address);
 /// Gradients by parameter id.

@@ -48,16 +48,6 @@ const Site* caster(const TraceView& view, const Site& cast) {
   return nullptr;
 }
 
-/// Whether an operator has other operands that are of this type without autocast, as the weights of a teacher that is
-/// not trained: what goes into it has to be given the type as well.
-bool has_operand_in(const TraceView& view, const Site& user, const Site& cast) {
-  const Site* const called = view.outermost_op(user.id);
-  const auto& inputs = called != nullptr ? called->inputs : user.inputs;
-  return std::any_of(inputs.begin(), inputs.end(), [&](const trace::TensorType& input) {
-    return input.dtype == cast_result(cast) && input.producer != cast.id;
-  });
-}
-
 /// TorchScript writes the casts of autocast into its graphs.
 bool is_of_program(const Site& cast) {
   return !base_name(cast.name).starts_with("autocast_to");
@@ -72,6 +62,20 @@ bool follows_tensor(const Site& cast) {
 
 bool is_module_cast(const Site& site) {
   return site.api == "Module.half" || site.api == "Module.bfloat16" || site.api == "Module.to";
+}
+
+/// Whether an operator works with a weight of a module that was cast as a whole, as a teacher that is not trained: what
+/// goes into it has to be given that type as well.
+bool has_weight_of_cast_module(const TraceView& view, const Site& user, const Site& cast) {
+  const Site* const called = view.outermost_op(user.id);
+  const auto& inputs = called != nullptr ? called->inputs : user.inputs;
+  return std::any_of(inputs.begin(), inputs.end(), [&](const trace::TensorType& input) {
+    if (input.dtype != cast_result(cast)) return false;
+    for (const Site* made = view.site(input.producer); made != nullptr; made = view.parent(*made)) {
+      if (is_module_cast(*made)) return true;
+    }
+    return false;
+  });
 }
 
 void say(Finding& finding, const TraceView& view, const Site& cast) {
@@ -90,7 +94,7 @@ void judge_values(const RuleContext& context, std::vector<Finding>& findings) {
     if (!is_of_program(site) || !narrows_by_hand(view, site) || follows_tensor(site)) continue;
     if (!is_weight(view, *cast_source(site)) && !from_data(view, site)) continue;
     const Site* const user = caster(view, site);
-    if (user == nullptr || has_operand_in(view, *user, site)) continue;
+    if (user == nullptr || has_weight_of_cast_module(view, *user, site)) continue;
     ++places;
     if (worst == nullptr || view.totals(site.id).calls > view.totals(worst->id).calls) {
       worst = &site;

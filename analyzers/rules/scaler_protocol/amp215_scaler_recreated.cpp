@@ -63,6 +63,11 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
                         {"scale_left", left},
                         {"scale_begun", begun},
                         {"skips", static_cast<double>(skips)}};
+    if (2 * skips >= view.steps()) {
+      finding.severity = Severity::error;
+      finding.message += fmt::format(" These are {} of all steps.",
+                                     share(static_cast<double>(skips) / static_cast<double>(view.steps())));
+    }
     finding.fix = "make the scaler once, beside the optimizer, and pass it to the function that runs an epoch";
     findings.push_back(std::move(finding));
   }
