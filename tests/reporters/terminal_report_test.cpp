@@ -1,6 +1,7 @@
 #include "reporters/terminal/terminal_report.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "reporters/common/text.h"
 #include "reporters/terminal/chain_lines.h"
@@ -164,9 +166,11 @@ TEST(ChainLines, AreAtMostFive) {
 class SourceText : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ = ::testing::TempDir() + "/source_text_test.py";
+    // Tests run side by side, each in a process of its own.
+    path_ = ::testing::TempDir() + "/source_text_" + std::to_string(getpid()) + ".py";
     std::ofstream(path_) << "first\n    second\t\n\x1b[2Jthird\n\n";
   }
+  void TearDown() override { std::filesystem::remove(path_); }
   std::string path_;
 };
 
