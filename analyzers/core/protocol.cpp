@@ -119,7 +119,7 @@ void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& sta
       for_objects(state, trace::none, [&](GradientState& gradients) {
         // Another scaler's update does not change the scale that these gradients have.
         const bool of_other = gradients.scaler != trace::none && event.object != trace::none &&
-                              gradients.scaler != event.object && view.updates(gradients.scaler).size() > 0;
+                              gradients.scaler != event.object && !view.updates(gradients.scaler).empty();
         gradients.updated = gradients.updated || !of_other;
       });
       break;
@@ -152,8 +152,7 @@ bool runs_in_hook(const TraceView& view, const trace::Site& site) {
   if (site.kind != trace::SiteKind::op || site.phase != trace::Phase::backward || site.in_recompute) return false;
   const trace::Site* const node = view.parent(site);
   if (node != nullptr && node->name.find("AccumulateGrad") != std::string::npos) return true;
-  return site.source.known() &&
-         (node == nullptr || node->source.file != site.source.file || node->source.line != site.source.line);
+  return has_line_beside(site, node);
 }
 
 const trace::Site* unscaling_hook(const TraceView& view) {

@@ -340,6 +340,11 @@ bool overwrites_parameter(const trace::NonfiniteEvent& event) noexcept {
          });
 }
 
+bool has_line_beside(const trace::Site& call, const trace::Site* node) noexcept {
+  return call.source.known() &&
+         (node == nullptr || node->source.file != call.source.file || node->source.line != call.source.line);
+}
+
 void TraceView::index_outcomes() {
   for (const std::int64_t step : skipped_steps_)
     outcomes_[step].skipped = true;
@@ -638,9 +643,7 @@ trace::SourceLine TraceView::source_of(std::int64_t site) const {
   if (node != nullptr && node->id != site) {
     const bool own_function = node->name.ends_with("Backward");
     for (const Site* at = this->site(site); at != nullptr && at->kind == trace::SiteKind::op; at = parent(*at)) {
-      // The line of the node is the one that called backward().
-      const bool in_hook = at->source.file != node->source.file || at->source.line != node->source.line;
-      if (at->source.known() && !at->in_recompute && (own_function || in_hook)) return at->source;
+      if (at->source.known() && !at->in_recompute && (own_function || has_line_beside(*at, node))) return at->source;
     }
   }
   for (const Site* at = forward_of(site); at != nullptr; at = parent(*at)) {

@@ -37,6 +37,10 @@ struct StepOutcome {
 /// Whether a call wrote non-finite values over a parameter.
 [[nodiscard]] bool overwrites_parameter(const trace::NonfiniteEvent& event) noexcept;
 
+/// Whether a call inside a node of the backward pass has a line of its own, as a hook's has. The line of the node is
+/// the one that called backward().
+[[nodiscard]] bool has_line_beside(const trace::Site& call, const trace::Site* node) noexcept;
+
 class TraceView {
  public:
   explicit TraceView(const trace::Trace& trace);

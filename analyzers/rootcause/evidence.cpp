@@ -81,6 +81,18 @@ std::optional<double> largest_product(const Origin& origin) {
   return factors == 2 ? std::optional(product + added) : std::nullopt;
 }
 
+namespace {
+
+/// Elements along a dimension, counted from the end where it is negative.
+std::optional<std::int64_t> extent(const trace::WitnessTensor& tensor, double dimension) {
+  const std::vector<std::int64_t>& shape = tensor.type.shape;
+  const auto rank = static_cast<double>(shape.size());
+  const double index = dimension < 0 ? dimension + rank : dimension;
+  return index >= 0 && index < rank ? std::optional(shape[static_cast<std::size_t>(index)]) : std::nullopt;
+}
+
+}  // namespace
+
 std::optional<std::int64_t> reduction_terms(const trace::Site& site, const trace::NonfiniteEvent& event) {
   const std::string_view base = base_name(site.name);
   const auto floating = [](const trace::WitnessTensor& tensor) { return trace::is_floating(tensor.type.dtype); };
@@ -91,19 +103,16 @@ std::optional<std::int64_t> reduction_terms(const trace::Site& site, const trace
       if (floating(*at)) input = at;
     }
     if (input == event.inputs.end() || input->type.shape.empty()) return std::nullopt;
-    return input->type.shape.front();
+    const auto named = std::find(event.scalar_names.begin(), event.scalar_names.end(), "dim");
+    const auto at = static_cast<std::size_t>(named - event.scalar_names.begin());
+    return at < event.scalars.size() ? extent(*input, event.scalars[at]) : std::nullopt;
   }
   if (input == event.inputs.end() || event.outputs.empty()) return std::nullopt;
   const std::int64_t in = elements_of(*input);
   const std::int64_t out = elements_of(event.outputs.front());
   if (base.find("cum") != std::string_view::npos) {
     // The last element of a running sum holds as many terms as the dimension it runs along.
-    const std::vector<std::int64_t>& shape = input->type.shape;
-    if (event.scalars.empty() || shape.empty()) return std::nullopt;
-    const auto rank = static_cast<std::int64_t>(shape.size());
-    const auto dimension = static_cast<std::int64_t>(event.scalars.front());
-    const std::int64_t index = dimension < 0 ? dimension + rank : dimension;
-    return index >= 0 && index < rank ? std::optional(shape[static_cast<std::size_t>(index)]) : std::nullopt;
+    return event.scalars.empty() ? std::nullopt : extent(*input, event.scalars.front());
   }
   if (in <= 0 || out <= 0) return std::nullopt;
   return std::max<std::int64_t>(in / out, 1);

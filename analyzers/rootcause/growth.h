@@ -45,10 +45,9 @@ struct Divergence {
 /// A run whose loss and whose gradients have grown together. Both are unscaled, and looked at in every step, so that
 /// this tells of a divergence within few steps, of which no sampled step lies in between.
 struct LossGrowth {
-  double loss_first =
-      0;  ///< lower median of the magnitudes of the first steps, and the largest of the last before the overflow
-  double loss_last = 0;
-  double gradients_first = 0;  ///< the same of their norm
+  double loss_first = 0;       ///< lower median of the magnitudes of the first steps
+  double loss_last = 0;        ///< largest of the last steps before the overflow
+  double gradients_first = 0;  ///< the same of the gradients' norm
   double gradients_last = 0;
   std::int64_t last_step = 0;
 };

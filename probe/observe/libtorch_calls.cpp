@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -29,9 +30,8 @@ class Polymorphic {
   virtual ~Polymorphic();
 };
 
-/// "Adam" for a torch::optim::Adam.
-std::string class_of(const void* object) {
-  const std::type_info& type = typeid(*static_cast<const Polymorphic*>(object));
+/// "Adam" for torch::optim::Adam.
+std::string readable_class(const std::type_info& type) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> readable(
       abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
@@ -40,6 +40,24 @@ std::string class_of(const void* object) {
   const std::size_t colon = name.rfind("::", end);
   const std::size_t begin = colon == std::string::npos ? 0 : colon + 2;
   return name.substr(begin, end == std::string::npos ? end : end - begin);
+}
+
+struct RangeName {
+  const std::type_info* type = nullptr;
+  Meaning meaning = Meaning::plain;
+  std::string class_name;
+  std::string text;
+};
+
+/// Made once for each class. It stays where it is: a range keeps only a view of its name.
+const RangeName& range_name(Meaning meaning, const char* what, const char* method, const void* object) {
+  thread_local std::deque<RangeName> known;
+  const std::type_info& type = typeid(*static_cast<const Polymorphic*>(object));
+  for (const RangeName& name : known) {
+    if (name.type == &type && name.meaning == meaning) return name;
+  }
+  const std::string class_name = readable_class(type);
+  return known.emplace_back(RangeName{&type, meaning, class_name, std::string(what) + '#' + class_name + '.' + method});
 }
 
 bool inside(const ThreadState& thread, Meaning meaning) noexcept {
@@ -60,11 +78,12 @@ class AnnouncedCall {
       if (!thread || thread->busy || inside(*thread, meaning)) return;
       range_.emplace(at::RecordScope::USER_SCOPE);
       if (!range_->isActive()) return;
-      const std::string class_name = class_of(object);
-      name_ = std::string(what) + '#' + class_name + '.' + method;
-      range_->before(name_, c10::ArrayRef<const c10::IValue>{});
+      const RangeName& name = range_name(meaning, what, method, object);
+      thread->object_follows = true;
+      range_->before(name.text, c10::ArrayRef<const c10::IValue>{});
+      thread->object_follows = false;
       if (meaning == Meaning::optimizer_range) {
-        optimizer_told(*current, *thread, reinterpret_cast<std::uintptr_t>(object), class_name,
+        optimizer_told(*current, *thread, reinterpret_cast<std::uintptr_t>(object), name.class_name,
                        std::numeric_limits<double>::quiet_NaN(), false);
       }
     } catch (const std::exception& error) {
@@ -73,7 +92,6 @@ class AnnouncedCall {
   }
 
  private:
-  std::string name_;  ///< outlives the range, which keeps only a view of it
   std::optional<at::RecordFunction> range_;
 };
 
@@ -82,8 +100,6 @@ class AnnouncedCall {
 
 using ampscope::observe::AnnouncedCall;
 using ampscope::observe::Meaning;
-
-ampscope::ReturnedTensor::~ReturnedTensor() = default;
 
 extern "C" {
 

@@ -167,7 +167,8 @@ void detach(const std::string& how, const std::string& detail) noexcept {
     ThreadState* thread = thread_state(*current);
     if (thread) {
       // A program that looks at its loss and stops leaves its last step without a backward pass.
-      if (!thread->step_events.empty()) step_is_bad(*current);
+      if (!thread->step_events.empty() && thread->step_events_step == current->step.load(std::memory_order_relaxed))
+        step_is_bad(*current);
       settle_events(*current, *thread);
       flush_counts(*current, *thread);
     }

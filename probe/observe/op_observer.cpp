@@ -107,7 +107,7 @@ void start_range(Session& session, ThreadState& thread, Frame& frame, Inputs inp
     frame.phase = trace::Phase::optimizer;
     optimizer_range_begins(session, thread);
     // Python's hook names the optimizer in a moment; a range of C++ has only its parameters to tell.
-    if (!python_connected()) {
+    if (!python_connected() && !thread.object_follows) {
       look_at_fresh_gradients(session, thread, trace::none);
       watch_parameters(session, thread, trace::none);
     }

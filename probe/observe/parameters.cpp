@@ -154,7 +154,12 @@ void gradients_were_exchanged(Session& session) {
   for (std::size_t index = 0; index < std::min(p.arrived_gradients.size(), p.variables.size()); ++index) {
     if (!p.arrived_gradients[index]) continue;
     const at::Tensor gradient = gradient_of(p, index);
-    if (gradient.defined()) p.arrived_gradients[index] = address_of(*gradient.unsafeGetTensorImpl());
+    if (!gradient.defined()) continue;
+    const void* const address = address_of(*gradient.unsafeGetTensorImpl());
+    if (p.arrived_gradients[index] == address) continue;
+    p.arrived_gradients[index] = address;
+    session.gradients.put(address, static_cast<std::int64_t>(index),
+                          static_cast<std::uint32_t>(session.step.load(std::memory_order_relaxed)) + 1);
   }
 }
 

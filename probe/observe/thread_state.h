@@ -178,6 +178,7 @@ struct ThreadState {
   int optimizer_ranges = 0;
   std::int64_t range_parameter = trace::none;  ///< a parameter that its ops changed
   std::uintptr_t range_object = 0;
+  bool object_follows = false;  ///< whoever opens an optimizer's range tells in a moment which optimizer it is
   std::string range_class;
   double range_learning_rate = 0;
   bool range_through_scaler = false;

@@ -135,8 +135,6 @@ void ampscope_cxx_register_parameter(void* module, const char* name, void* tenso
   record("cxx_register %p %s %p", module, name, tensor_impl);
 }
 
-ampscope::ReturnedTensor::~ReturnedTensor() = default;
-
 ampscope::ReturnedTensor ampscope_cxx_optimizer_step(ampscope::OptimizerStep real, void* optimizer, void* closure) {
   record("%s", "optimizer_step");
   return real(optimizer, closure);

@@ -87,7 +87,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
   bool fed = false;
   const std::vector<const trace::Site*> reductions = half_reductions(view, fed);
-  if (reductions.empty() || !fed) return;
+  if (!fed) return;
   const trace::Site* worst = nullptr;
   std::int64_t terms = 0;
   for (const trace::Site* site : reductions) {
@@ -100,6 +100,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       terms = count;
     }
   }
+  if (worst == nullptr) return;
   const trace::SiteTotals& totals = view.totals(worst->id);
   const char* const dtype = trace::short_dtype_name(worst->compute_dtype);
   Finding finding = context.finding();

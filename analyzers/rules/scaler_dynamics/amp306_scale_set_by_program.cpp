@@ -39,16 +39,17 @@ Words words_of(Disagreement kind) {
   return {};
 }
 
-/// Skipped steps in a row, the most of them, after which the program has kept the scale from coming down.
-std::int64_t kept_up(const TraceView& view, const std::vector<ScalerDisagreement>& disagreements) {
+/// Skipped steps in a row, the most of them, after which the program has kept the scale from coming down in this way.
+std::int64_t kept_up(const TraceView& view, const std::vector<ScalerDisagreement>& disagreements, Disagreement kind) {
   std::int64_t most = 0;
   std::int64_t in_a_row = 0;
   std::int64_t previous = trace::none;
   for (const ScalerDisagreement& at : disagreements) {
+    if (at.kind != kind) continue;
     // Where it was given, `expected` is what it was before; the scaler itself would have lowered it.
-    const bool held =
-        view.skipped(at.step) && (at.recorded.scale > at.expected.scale ||
-                                  (at.kind == Disagreement::assigned && at.recorded.scale == at.expected.scale));
+    const bool higher =
+        kind == Disagreement::assigned ? at.recorded.scale >= at.expected.scale : at.recorded.scale > at.expected.scale;
+    const bool held = higher && view.skipped(at.step);
     in_a_row = !held ? 0 : at.step == previous + 1 ? in_a_row + 1 : 1;
     previous = at.step;
     most = std::max(most, in_a_row);
@@ -90,7 +91,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
                           {"expected_scale", static_cast<double>(first->expected.scale)}};
       finding.fix = words.fix;
       constexpr std::int64_t many = 3;
-      if (const std::int64_t skipped = kept_up(view, disagreements); skipped >= many) {
+      if (const std::int64_t skipped = kept_up(view, disagreements, kind); skipped >= many) {
         finding.severity = Severity::warning;
         finding.title = "the program keeps the loss scale up while steps are skipped";
         finding.message += fmt::format(

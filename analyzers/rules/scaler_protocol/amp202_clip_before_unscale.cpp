@@ -83,6 +83,12 @@ struct Case {
   bool in_backward = false;           ///< in a hook, while the backward pass runs
 };
 
+/// The case of a site, a new one where there is none.
+Case& case_of(std::vector<Case>& cases, std::int64_t site, Clip kind) {
+  const auto known = std::find_if(cases.begin(), cases.end(), [&](const Case& found) { return found.site == site; });
+  return known != cases.end() ? *known : cases.emplace_back(Case{{}, site, kind, {}, false});
+}
+
 struct SeenNorm {
   double seen = 0;
   double scale = 1;
@@ -211,13 +217,9 @@ class Collector {
   }
 
   void note(const StepSpan& span, const trace::Site& site, const GradientState& gradients) {
-    auto known = std::find_if(cases_.begin(), cases_.end(), [&](const Case& c) { return c.site == site.id; });
-    if (known == cases_.end()) {
-      const Clip kind = clip_kind(operands_, site, gradients, by_own_measure(site));
-      known = cases_.insert(cases_.end(), Case{{}, site.id, kind, {}, false});
-    }
-    extend(known->steps, span);
-    known->norm_sites.insert(norm_sites_.begin(), norm_sites_.end());
+    Case& known = case_of(cases_, site.id, clip_kind(operands_, site, gradients, by_own_measure(site)));
+    extend(known.steps, span);
+    known.norm_sites.insert(norm_sites_.begin(), norm_sites_.end());
   }
 
   struct Result {
@@ -309,37 +311,34 @@ void find_in_backward(const TraceView& view, UnscaledOperands& operands, std::ve
   }
 }
 
+/// Whether a call divides by this number.
+bool divides_by(const trace::Site& site, double number) {
+  const std::string_view base = base_name(site.name);
+  if (site.scalars.empty()) return false;
+  if (base == "div" || base == "foreach_div") return site.scalars.front() == number;
+  return (base == "mul" || base == "foreach_mul") && std::abs(site.scalars.front() * number - 1) < 1e-5;
+}
+
 /// The same order with a loss scale of the program's own: a clip, then a division by that scale.
-void find_before_own_division(const TraceView& view, UnscaledOperands& operands, std::vector<Case>& cases) {
-  const double own = own_loss_scale(view);
-  if (own == 0) return;
-  std::optional<Case> pending;
+void find_before_own_division(const TraceView& view, double own_scale, UnscaledOperands& operands,
+                              std::vector<Case>& cases) {
+  std::optional<Case> clipped;
   bool divided = false;
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
     if (event.kind == EventKind::backward || event.kind == EventKind::optimizer_step) {
-      pending.reset();
+      clipped.reset();
       divided = false;
     }
     const trace::Site* const site = view.site(event.site);
     if (event.kind != EventKind::gradient_write || site == nullptr || divided) return;
-    const std::string_view base = base_name(site->name);
-    const double number = site->scalars.empty() ? 0 : site->scalars.front();
-    if (((base == "div" || base == "foreach_div") && number == own) ||
-        ((base == "mul" || base == "foreach_mul") && std::abs(number * own - 1) < 1e-5)) {
+    if (divides_by(*site, own_scale)) {
       divided = true;
-      if (!pending) return;
-      const auto known =
-          std::find_if(cases.begin(), cases.end(), [&](const Case& found) { return found.site == pending->site; });
-      if (known == cases.end()) {
-        cases.push_back(*pending);
-      } else {
-        extend(known->steps, span);
-      }
+      if (clipped) extend(case_of(cases, clipped->site, clipped->kind).steps, span);
       return;
     }
     for (const std::int64_t optimizer : concerned(event, before)) {
       const Clip kind = clip_kind(operands, *site, before.of(optimizer), false);
-      if (kind == Clip::norm || kind == Clip::value) pending = Case{span, site->id, kind, {}, false};
+      if (kind == Clip::norm || kind == Clip::value) clipped = Case{span, site->id, kind, {}, false};
     }
   });
 }
@@ -350,7 +349,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   UnscaledOperands operands(view);
   std::vector<Case> cases = unscaling_hook(view) != nullptr ? std::vector<Case>() : Collector(view, operands).collect();
   find_in_backward(view, operands, cases);
-  find_before_own_division(view, operands, cases);
+  if (own_scale > 0) find_before_own_division(view, own_scale, operands, cases);
   // Zeros may only be what another call of the same line puts in the place of infinities.
   std::stable_partition(cases.begin(), cases.end(), [&](const Case& found) {
     return !found.in_backward || !base_name(view.site(found.site)->name).starts_with("zero");

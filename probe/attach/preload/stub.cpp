@@ -234,13 +234,14 @@ attach::TensorVector ampscope_parameters(const void* module, bool recurse) {
 }
 
 // Each optimizer has a step of its own. The number is the length of the class's name.
-#define AMPSCOPE_OPTIMIZER(length, name)                                                                             \
-  AMPSCOPE_API ampscope::ReturnedTensor ampscope_step_of_##name(                                                     \
-      void* optimizer, void* closure) __asm__("_ZN5torch5optim" #length #name "4stepESt8functionIFN2at6TensorEvEE"); \
-  ampscope::ReturnedTensor ampscope_step_of_##name(void* optimizer, void* closure) {                                 \
-    static std::atomic<ampscope::OptimizerStep> cache;                                                               \
-    auto* real = attach::forward_to(cache, "_ZN5torch5optim" #length #name "4stepESt8functionIFN2at6TensorEvEE");    \
-    return attach::is_on() ? attach::adapter.optimizer_step(real, optimizer, closure) : real(optimizer, closure);    \
+#define STEP_OF(length, name) "_ZN5torch5optim" #length #name "4stepESt8functionIFN2at6TensorEvEE"
+#define AMPSCOPE_OPTIMIZER(length, name)                                                                          \
+  AMPSCOPE_API ampscope::ReturnedTensor ampscope_step_of_##name(void* optimizer,                                  \
+                                                                void* closure) __asm__(STEP_OF(length, name));    \
+  ampscope::ReturnedTensor ampscope_step_of_##name(void* optimizer, void* closure) {                              \
+    static std::atomic<ampscope::OptimizerStep> cache;                                                            \
+    auto* real = attach::forward_to(cache, STEP_OF(length, name));                                                \
+    return attach::is_on() ? attach::adapter.optimizer_step(real, optimizer, closure) : real(optimizer, closure); \
   }
 
 AMPSCOPE_OPTIMIZER(7, Adagrad)
