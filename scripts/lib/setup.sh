@@ -110,11 +110,15 @@ install_python() {
     "$python" -m venv "$folder" || die "$python could not make a virtual environment in $folder"
   fi
   say "installing into ${folder#"$repository"/}: $*"
-  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
-    --constraint "$repository/requirements-dev.txt" "$@" 2> "$folder/pip.log" || {
+  # A registry that does not answer now often does a little later; pip itself tries again only within a connection.
+  local attempt
+  for attempt in 1 2 3; do
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
+      --constraint "$repository/requirements-dev.txt" "$@" 2> "$folder/pip.log" && break
     tail -n 20 "$folder/pip.log" >&2
-    die "pip could not install: $* (log: $folder/pip.log)"
-  }
+    ((attempt < 3)) || die "pip could not install: $* (log: $folder/pip.log)"
+    sleep 20
+  done
   touch "$stamp"
 }
 
