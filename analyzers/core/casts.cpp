@@ -50,6 +50,9 @@ DType cast_result(const Site& site) noexcept {
 bool casts_by_hand(const TraceView& view, const Site& site) {
   if (site.kind != trace::SiteKind::op || op_kind(site.name) != OpKind::cast || site.api == "custom_fwd") return false;
   if (view.outermost_op(site.id) != &site) return false;
+  // No program calls it by itself: what autocast casts under vmap and grad of torch.func, and what graphs of
+  // torch.compile do, stands alone.
+  if (site.name == "aten::_to_copy") return false;
   const trace::TensorType* const source = cast_source(site);
   const DType result = cast_result(site);
   return source != nullptr && width(source->dtype) > 0 && width(result) > 0 && source->dtype != result;

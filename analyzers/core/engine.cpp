@@ -243,6 +243,13 @@ void name_ranks(Draft& draft, const std::deque<ProcessAnalysis>& processes) {
     ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ",
                          run.rank != trace::none ? std::to_string(run.rank) : fmt::format("pid {}", run.pid));
   }
+  if (draft.processes.empty()) return;
+  const bool ranked = processes[draft.processes.front()].view.run().rank != trace::none;
+  draft.finding.proof += fmt::format("{}{}{}", draft.finding.proof.empty() ? "" : " · ",
+                                     !ranked                       ? "in "
+                                     : draft.processes.size() == 1 ? "on rank "
+                                                                   : "on ranks ",
+                                     ranks);
   draft.finding.evidence.emplace_back("ranks", ranks);
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "analyzers/core/cut_short.h"
 #include "analyzers/core/op_kinds.h"
 
 namespace ampscope::analyzers {
@@ -381,6 +382,9 @@ void TraceView::index_outcomes() {
     if (point.name != "loss" || point.nonfinite != 0 || static_cast<std::int64_t>(point.count) < steps) continue;
     for (auto it = outcomes_.lower_bound(point.first_step); it != outcomes_.upper_bound(point.last_step); ++it)
       it->second.loss_nonfinite = false;
+  }
+  if (const std::optional<std::int64_t> step = step_cut_short(*this)) {
+    outcomes_[*step].loss_nonfinite = outcomes_[*step].cut_short = true;
   }
   // Updates by hand have no step that says what went into it; the write itself does.
   for (const trace::NonfiniteEvent& event : trace_->nonfinite_events) {

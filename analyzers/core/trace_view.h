@@ -27,6 +27,7 @@ struct StepOutcome {
   bool skipped = false;              ///< an optimizer did not step because the scaler kept it from doing so
   bool stepped = false;              ///< an optimizer changed parameters
   bool loss_nonfinite = false;       ///< the value backward started from was NaN or infinite
+  bool cut_short = false;            ///< … or would have been: the program ended before it came to it
   bool gradients_nonfinite = false;  ///< a parameter's gradient was
   bool applied_nonfinite = false;    ///< such gradients went into an optimizer step, or an update by hand
   [[nodiscard]] bool bad() const noexcept {

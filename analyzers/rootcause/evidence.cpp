@@ -192,6 +192,9 @@ void add_scene(const Origin& origin, Finding& finding) {
 
 std::string describe_outcome(const Origin& origin) {
   std::string text;
+  if (origin.outcome.cut_short) {
+    return " The program ended over it, in the same step.";
+  }
   if (origin.outcome.loss_nonfinite) {
     text = " It reached the loss";
   } else if (origin.outcome.gradients_nonfinite) {

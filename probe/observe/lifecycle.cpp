@@ -1,5 +1,6 @@
 #include "probe/observe/lifecycle.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <exception>
@@ -112,6 +113,19 @@ bool a_call_failed(Session& current) {
   return false;
 }
 
+/// Whether a process that ran no backward pass was on its way to one: torch refused a call of it, or it gave up over
+/// values that were computed from weights and are not finite.
+bool ended_before_training(Session& current, const std::string& how) {
+  if (how == "exception" && a_call_failed(current)) return true;
+  const ThreadState* const thread = thread_state(current);
+  if (thread == nullptr) return false;
+  const auto tracked = [](const trace::WitnessTensor& tensor) { return tensor.type.requires_grad; };
+  return std::any_of(thread->step_events.begin(), thread->step_events.end(), [&](const trace::NonfiniteEvent& event) {
+    return std::any_of(event.inputs.begin(), event.inputs.end(), tracked) ||
+           std::any_of(event.outputs.begin(), event.outputs.end(), tracked);
+  });
+}
+
 void at_exit() {
   detach("exit", "");
 }
@@ -160,7 +174,7 @@ void detach(const std::string& how, const std::string& detail) noexcept {
   try {
     const std::lock_guard lock(attach_mutex);
     Session* current = session();
-    if (how == "exception" && current && state() == State::awake && a_call_failed(*current)) begin_recording(*current);
+    if (current && state() == State::awake && ended_before_training(*current, how)) begin_recording(*current);
     set_state(State::off);
     // Also after a fault of ours has switched observation off: the trace still gets its end.
     if (!current || !current->recorder.started()) return;

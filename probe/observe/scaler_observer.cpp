@@ -393,7 +393,17 @@ void optimizer_told(Session& session, ThreadState& thread, std::uintptr_t object
 
 void optimizer_range_ends(Session& session, ThreadState& thread, const Frame& frame) {
   compare_parameters(session, thread, frame, thread.range_fused_skip);
-  if (thread.optimizer_ranges > 0) --thread.optimizer_ranges;
+  // An optimizer that leaves the work to others of its own (ZeroRedundancyOptimizer, SAM, a chain of several) has not
+  // stepped beside them.
+  const int depth = std::max(thread.optimizer_ranges, 1);
+  const bool left_to_others = thread.stepped_at_range > depth;
+  thread.optimizer_ranges = depth - 1;
+  thread.stepped_at_range = depth > 1 ? std::max(thread.stepped_at_range, depth) : 0;
+  if (left_to_others) {
+    thread.range_fused = thread.range_fused_skip = false;
+    thread.range_parameter = trace::none;
+    return;
+  }
   std::string class_name = thread.range_class;
   if (class_name.empty()) {
     // "Optimizer.step#Adam.step"

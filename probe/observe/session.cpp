@@ -115,7 +115,7 @@ ThreadState* thread_state(Session& session) noexcept {
       state->autocast = false;
       state->in_backward = false;
       state->engine_depth = 0;
-      state->optimizer_ranges = 0;
+      state->optimizer_ranges = state->stepped_at_range = 0;
       state->scaler_region = 0;
       state->step_ticks = 0;
       state->last_node = nullptr;

@@ -176,6 +176,7 @@ struct ThreadState {
   bool has_pending_loss = false;
   // Optimizer.step range in progress on this thread.
   int optimizer_ranges = 0;
+  int stepped_at_range = 0;  ///< depth of the innermost such range that counted as a step inside the one that is open
   std::int64_t range_parameter = trace::none;  ///< a parameter that its ops changed
   std::uintptr_t range_object = 0;
   bool object_follows = false;  ///< whoever opens an optimizer's range tells in a moment which optimizer it is

@@ -121,6 +121,11 @@ std::string not_looked_at(const analyzers::Report& report, const TerminalOptions
 
 std::string healthy(const analyzers::Report& report, const TerminalOptions& options, const Painter& paint) {
   const analyzers::RunSummary& run = report.run;
+  if (run.steps == 0 && run.ended == "exception") {
+    return hanging(paint(Tone::warning, "nothing to judge: "), 18,
+                   "the program ended by an exception before its first step was finished, and no rule knows this one",
+                   options.width);
+  }
   if (run.steps == 0) {
     return hanging(paint(Tone::warning, "nothing to judge: "), 18,
                    "the trace holds no finished training step, so no rule could be applied. A loop without backward() "

@@ -22,9 +22,17 @@ struct Meeting {
   const TensorType* full = nullptr;
 };
 
+/// Batch and instance norm take an input of any type as long as weights and running statistics share theirs.
+bool normalises_with_statistics(const Site& site) {
+  return base_name(site.name).find("batch_norm") != std::string_view::npos ||
+         base_name(site.name).find("instance_norm") != std::string_view::npos;
+}
+
 Meeting meeting(const Site& site) {
   Meeting met;
-  for (const TensorType& input : site.inputs) {
+  const std::size_t first = normalises_with_statistics(site) ? 1 : 0;
+  for (std::size_t i = first; i < site.inputs.size(); ++i) {
+    const TensorType& input = site.inputs[i];
     if (trace::is_half(input.dtype)) {
       if (met.half == nullptr) met.half = &input;
     } else if (trace::is_floating(input.dtype) && met.full == nullptr) {
@@ -59,7 +67,8 @@ bool demands_one_dtype(const Site& site) {
                                                    "addcmul",
                                                    "put",
                                                    "renorm"};
-  return op_kind(site.name) == OpKind::matmul || names.contains(base_name(site.name));
+  return op_kind(site.name) == OpKind::matmul || normalises_with_statistics(site) ||
+         names.contains(base_name(site.name));
 }
 
 bool innermost_failure(const TraceView& view, const Site& site) {
@@ -76,12 +85,20 @@ bool failed_for_shape(const TraceView& view) {
   return (says("shape") || says("size")) && !says("dtype") && !says("type") && !says("Half") && !says("BFloat16");
 }
 
+bool failed_for_dtype(const TraceView& view) {
+  if (!view.trace().end || view.trace().end->how != "exception") return false;
+  const std::string& text = view.trace().end->detail;
+  const auto says = [&](const char* word) { return text.find(word) != std::string::npos; };
+  return says("dtype") || says("scalar type") || says("Half") || says("BFloat16");
+}
+
 /// The call whose arguments differ: the innermost that failed, or one around it, up to a custom Function, whose own
 /// affair it is (AMP104).
 const Site* culprit_of(const TraceView& view, const Site& failed) {
   for (const Site* at = &failed; at != nullptr; at = view.parent(*at)) {
     if (at->kind != trace::SiteKind::op) return nullptr;
-    if (at->in_recompute) return nullptr;  // checkpointing leaves its second pass by an exception
+    // Checkpointing leaves its second pass by an exception of its own.
+    if (at->in_recompute && !failed_for_dtype(view)) return nullptr;
     const Meeting met = meeting(*at);
     if (met.half != nullptr && met.full != nullptr) return demands_one_dtype(*at) ? at : nullptr;
     // Its tensors agree, so it failed for another reason; those of an operator around it are cast by autocast.
@@ -108,7 +125,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     const Site* const met_at = culprit_of(view, site);
     if (met_at == nullptr) continue;
     const Site& outer = *view.outermost_op(met_at->id);
-    const Site* const node = view.backward_node(outer.id);
+    // A custom Function's own arithmetic is AMP104's affair; modules that it runs again in backward are not.
+    const Site* const node = met_at->in_recompute ? nullptr : view.backward_node(outer.id);
     const Site* const around = view.parent(outer);
     if (node != nullptr ||
         (around != nullptr && around->kind == trace::SiteKind::range && around->phase == trace::Phase::forward)) {
@@ -142,6 +160,11 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     finding.fix = outer.autocast
                       ? "give both the same dtype: make the buffer with dtype=source.dtype, or source.to(buffer.dtype)"
                       : "run it inside the autocast block, or upcast what leaves the block: output.float()";
+    if (met_at->in_recompute) {
+      finding.fix =
+          "run the block again under the autocast of its forward pass: torch.utils.checkpoint does, or decorate with "
+          "torch.amp.custom_fwd and custom_bwd";
+    }
     finding.fix_cpp = "keep the autocast guard alive over it, or upcast: output.to(torch::kFloat)";
     findings.push_back(std::move(finding));
   }

@@ -44,6 +44,16 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   finding.fix_cpp = "scores.masked_fill(mask, -65504.0), as a fill and not as a sum";
 }
 
+/// The call of the program that was refused: the outermost around the latest operator on half precision that threw.
+const trace::Site* refused_call(const TraceView& view) {
+  const trace::Site* found = nullptr;
+  for (const trace::Site& site : view.trace().sites) {
+    if (view.totals(site.id).failed_calls == 0 || site.inputs.empty()) continue;
+    if (trace::is_half(site.inputs.front().dtype)) found = view.outermost_op(site.id);
+  }
+  return found;
+}
+
 /// A fill with such a constant is refused by PyTorch, and the program ends there.
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const auto& end = context.trace().end;
@@ -52,6 +62,10 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   Finding finding = context.finding();
   const std::int64_t last = std::max<std::int64_t>(context.view().steps() - 1, 0);
   finding.steps = {last, last, 1};
+  if (const trace::Site* const call = refused_call(context.view())) {
+    finding.culprit = context.culprit(call->id);
+    if (call->source.known()) finding.culprit.source = call->source;
+  }
   finding.title = "a constant does not fit the type it is filled into";
   finding.message = fmt::format(
       "The program ended with \"{}\": a fill value such as -1e9 met a tensor that autocast had made "

@@ -1,6 +1,6 @@
 """masked_fill with -1e9 on fp16 scores: PyTorch refuses it, and the run ends in the first step with a mask."""
 
-# expect: AMP405 error
+# expect: AMP405 error source=fill
 # exit: 1
 
 import torch
@@ -16,7 +16,7 @@ for step in range(16):
     with torch.autocast("cpu", dtype=torch.float16):
         scores = query(x) @ key(x).transpose(1, 2)
         if step > 5:
-            scores = scores.masked_fill(torch.rand(10, 1, 5) < 0.2, -1e9)
+            scores = scores.masked_fill(torch.rand(10, 1, 5) < 0.2, -1e9)  # <- fill
         out = torch.softmax(scores, -1) @ value(x)
     loss = out.float().square().mean()
     optimizer.zero_grad()
