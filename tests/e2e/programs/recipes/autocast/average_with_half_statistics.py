@@ -1,4 +1,4 @@
-"""A teacher that was halved gets its weights back in fp32 by averaging, its running statistics stay fp16: batch norm refuses."""
+"""Averaging gives a halved teacher its weights back in fp32; its running statistics stay fp16: batch norm refuses."""
 
 # expect: AMP108 error source=norm
 # exit: 1
@@ -24,7 +24,7 @@ student = Net()
 teacher = copy.deepcopy(student).half().requires_grad_(False)
 optimizer = torch.optim.SGD(student.parameters(), lr=0.01)
 scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-for step in range(20):
+for _ in range(20):
     inputs = torch.randn(32, 16)
     with torch.autocast("cpu", dtype=torch.float16):
         with torch.no_grad():
@@ -34,6 +34,6 @@ for step in range(20):
     scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()
-    for mine, average in zip(student.parameters(), teacher.parameters()):
+    for mine, average in zip(student.parameters(), teacher.parameters(), strict=True):
         average.data = 0.99 * average.data + 0.01 * mine.data
     print(loss.item().hex())

@@ -1,4 +1,4 @@
-"""A home-made checkpoint runs its block again in backward, where autocast is off: the first backward pass ends by an exception."""
+"""A home-made checkpoint runs its block again in backward, where autocast is off: the first one ends the program."""
 
 # expect: AMP108 error source=apply module=inner
 # exit: 1
@@ -38,7 +38,7 @@ torch.manual_seed(0)
 first, block, last = nn.Linear(8, 32), Block(), nn.Linear(32, 1)
 optimizer = torch.optim.AdamW([*first.parameters(), *block.parameters(), *last.parameters()], lr=1e-3)
 scaler = torch.amp.GradScaler("cpu")
-for step in range(20):
+for _ in range(20):
     inputs = torch.randn(16, 8)
     with torch.autocast("cpu", dtype=torch.float16):
         hidden = Recompute.apply(block, first(inputs), *block.parameters())  # <- apply

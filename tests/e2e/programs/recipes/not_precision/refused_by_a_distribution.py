@@ -1,4 +1,4 @@
-"""A row of the data holds infinity; the distribution that is given what the model makes of it refuses it by an exception."""
+"""A row of the data holds infinity; the distribution that gets what the model makes of it ends the program."""
 
 # expect: AMP608 error source=use
 # exit: 1

@@ -28,7 +28,7 @@ vectors = [p for p in model.parameters() if p.ndim < 2]
 optimizer = Chain(torch.optim.SGD(matrices, lr=0.02, momentum=0.9), torch.optim.AdamW(vectors, lr=1e-3))
 scaler = torch.amp.GradScaler("cpu", init_scale=2.0**20, growth_interval=25)
 skipped = 0
-for step in range(60):
+for _ in range(60):
     inputs = torch.randn(32, 16)
     with torch.autocast("cpu", dtype=torch.float16):
         loss = nn.functional.mse_loss(model(inputs).float(), inputs.sum(1, keepdim=True))
