@@ -1,9 +1,14 @@
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "analyzers/core/numbers.h"
+#include "analyzers/core/op_kinds.h"
 #include "analyzers/core/protocol.h"
 #include "analyzers/core/rule_context.h"
 
@@ -12,6 +17,8 @@ namespace ampscope::analyzers {
 namespace {
 
 namespace event_flag = trace::event_flag;
+
+constexpr double default_init_scale = 65536;  // of torch.amp.GradScaler
 
 struct Bypass {
   StepSpan steps;
@@ -43,8 +50,93 @@ std::map<std::int64_t, Bypass> find_bypasses(const TraceView& view) {
   return found;
 }
 
+/// The number that an update by hand multiplies gradients by, where `read` looks at gradients and `write` changes a
+/// parameter: one call (p.add_(p.grad, alpha=-lr)) or two (p -= lr * p.grad). nullopt: they have to do with each other
+/// in another way or not at all.
+std::optional<double> rate_of(const trace::Site& read, const trace::Site& write) {
+  if (read.id == write.id) {
+    const auto named = std::find(write.scalar_names.begin(), write.scalar_names.end(), "alpha");
+    const auto at = static_cast<std::size_t>(named - write.scalar_names.begin());
+    return at < write.scalars.size() ? std::abs(write.scalars[at]) : 1.0;
+  }
+  const bool given = std::any_of(write.inputs.begin(), write.inputs.end(),
+                                 [&](const trace::TensorType& input) { return input.producer == read.id; });
+  if (!given || base_name(read.name) != "mul" || read.scalars.size() != 1) return std::nullopt;
+  return std::abs(read.scalars.front());
+}
+
+/// Updates without an optimizer: gradients of a scaled loss go into parameters as they are. The learning rate may hold
+/// the division, so it is one only where what is left would be no learning rate that trains anything.
+Bypass find_updates_by_hand(const TraceView& view) {
+  constexpr double largest_rate = 10;
+  Bypass found;
+  if (unscaling_hook(view) != nullptr) return found;
+  bool scaled = false;
+  std::set<std::int64_t> reads;
+  walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState&) {
+    const bool inverse = (event.flags & event_flag::by_inverse_scale) != 0;
+    switch (event.kind) {
+      case trace::EventKind::backward:
+        scaled = (event.flags & event_flag::scaled) != 0;
+        reads.clear();
+        break;
+      case trace::EventKind::unscale:
+      case trace::EventKind::scale_read:
+        scaled = false;
+        break;
+      case trace::EventKind::gradient_write:
+        scaled = scaled && !inverse;
+        break;
+      case trace::EventKind::gradient_read:
+        if (inverse) scaled = false;
+        if ((event.flags & event_flag::scaled) != 0) reads.insert(event.site);
+        break;
+      case trace::EventKind::parameter_write: {
+        const trace::Site* const write = view.site(event.site);
+        if (!scaled || write == nullptr) break;
+        const double scale = view.scale_at(span.first).value_or(default_init_scale);
+        const bool takes_scaled = std::any_of(reads.begin(), reads.end(), [&](std::int64_t site) {
+          const trace::Site* const read = view.site(site);
+          const std::optional<double> rate = read != nullptr ? rate_of(*read, *write) : std::nullopt;
+          return rate && *rate * scale > largest_rate;
+        });
+        if (!takes_scaled) break;
+        if (found.site == trace::none) found.site = event.site;
+        extend(found.steps, span);
+        break;
+      }
+      default:
+        break;
+    }
+  });
+  return found;
+}
+
+void report_by_hand(const RuleContext& context, const Bypass& bypass, std::vector<Finding>& findings) {
+  const TraceView& view = context.view();
+  Finding finding = context.finding();
+  finding.steps = bypass.steps;
+  finding.culprit = context.culprit(bypass.site);
+  finding.culprit.phase = trace::Phase::optimizer;
+  finding.title = "parameters are updated by hand with gradients that are still multiplied by the loss scale";
+  const double factor = view.scale_at(bypass.steps.first).value_or(default_init_scale);
+  finding.message = fmt::format(
+      "The loss is scaled, and {} puts its gradients into the weights as they are: {} times too large, and also where "
+      "they are not finite.",
+      view.describe(bypass.site), scale(factor));
+  finding.proof = fmt::format("gradients {} times too large · {}", scale(factor), plural(bypass.steps.count, "step"));
+  finding.evidence = {{"factor", factor}};
+  finding.fix =
+      "an optimizer, with scaler.step(optimizer); scaler.update() — or divide by scaler.get_scale() and leave out "
+      "steps "
+      "with non-finite gradients";
+  findings.push_back(std::move(finding));
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
+  if (const Bypass by_hand = find_updates_by_hand(view); by_hand.steps.count > 0)
+    report_by_hand(context, by_hand, findings);
   for (const auto& [optimizer, bypass] : find_bypasses(view)) {
     const trace::Optimizer* const known = view.optimizer(optimizer);
     const std::string name = known != nullptr && !known->name.empty() ? known->name : "the optimizer";
