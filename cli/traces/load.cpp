@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -20,8 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Run id of the trace, "" where it has none. Reads the beginning only: the first complete frame says who wrote it.
-std::string peek_run_id(const std::string& path) {
+/// Whose trace it is; without a run id where that cannot be read. Reads the beginning only: the first complete frame
+/// says who wrote it.
+trace::RunInfo peek_run(const std::string& path) {
   constexpr std::size_t enough = 64 << 10;
   std::string start(enough, '\0');
   std::ifstream file(path, std::ios::binary);
@@ -30,12 +32,19 @@ std::string peek_run_id(const std::string& path) {
   const bool whole = file.eof();
   auto result = trace::read_trace_bytes(start, path);
   if (const auto* const read = std::get_if<trace::Trace>(&result); read != nullptr && !read->run.run_id.empty()) {
-    return read->run.run_id;
+    return read->run;
   }
   if (whole) return {};
   result = trace::read_trace(path);
   const auto* const read = std::get_if<trace::Trace>(&result);
-  return read == nullptr ? "" : read->run.run_id;
+  return read == nullptr ? trace::RunInfo{} : read->run;
+}
+
+/// Of a run, the same for a copy of a trace and for no trace of another process.
+using Process = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>;
+
+Process process_of(const trace::RunInfo& run) {
+  return {run.hostname, run.pid, run.rank, run.start_time_ns};
 }
 
 std::vector<std::string> files_beside(const std::string& path) {
@@ -86,7 +95,7 @@ LoadedTraces load_traces(const std::vector<std::string>& paths) {
 
 std::vector<std::string> traces_of_run(std::vector<std::string> candidates, const std::string& run_id) {
   std::erase_if(candidates, [&](const std::string& path) {
-    return run_id.empty() || !trace::looks_like_trace(path) || peek_run_id(path) != run_id;
+    return run_id.empty() || !trace::looks_like_trace(path) || peek_run(path).run_id != run_id;
   });
   std::sort(candidates.begin(), candidates.end());
   return candidates;
@@ -96,12 +105,18 @@ std::vector<std::string> with_siblings(const std::vector<std::string>& paths) {
   std::vector<std::string> all = paths;
   std::set<fs::path> known;
   std::error_code error;
-  for (const std::string& path : paths)
+  std::set<Process> processes;
+  for (const std::string& path : paths) {
     known.insert(fs::weakly_canonical(path, error));
+    if (trace::looks_like_trace(path)) processes.insert(process_of(peek_run(path)));
+  }
   for (const std::string& path : paths) {
     if (!trace::looks_like_trace(path)) continue;  // load_traces says what is wrong with it
-    for (const std::string& sibling : traces_of_run(files_beside(path), peek_run_id(path))) {
-      if (known.insert(fs::weakly_canonical(sibling, error)).second) all.push_back(sibling);
+    for (const std::string& sibling : traces_of_run(files_beside(path), peek_run(path).run_id)) {
+      // A copy of a trace is no further process.
+      if (known.insert(fs::weakly_canonical(sibling, error)).second &&
+          processes.insert(process_of(peek_run(sibling))).second)
+        all.push_back(sibling);
     }
   }
   return all;

@@ -98,6 +98,14 @@ TEST_F(AnalysisVerbs, FindsTheOtherProcessesOfTheRun) {
   EXPECT_THAT(all.output, HasSubstr("3 ranks"));
 }
 
+TEST_F(AnalysisVerbs, TakesNoCopyForAnotherProcess) {
+  world.record("run.ampscope", {});
+  world.work.write("kept.ampscope", world.work.read("run.ampscope"));
+  const Result result = world.ampscope({"report", "run.ampscope"});
+  EXPECT_EQ(result.errors, "");
+  EXPECT_THAT(result.output, Not(HasSubstr("ranks")));
+}
+
 TEST_F(AnalysisVerbs, RefusesWhatIsNoTrace) {
   world.work.write("text", "a text that is no trace\n");
   world.work.write("empty", "");
