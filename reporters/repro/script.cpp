@@ -79,13 +79,19 @@ for result in in_wide:
 
 shown = nonfinite(as_trained)
 cured = not nonfinite(in_wide)
+given = [t for value in [*positional, *named.values()] for t in tensors(value) if t.is_floating_point()]
+zeros = sum((t == 0).sum().item() for t in given)
+# What a narrow type has made zero before this call stays zero in a wider one.
+lost_before = shown and not cured and PRECISION_FAULT and narrow and zeros > 0
 if not shown:
     print("the fault does not show here")
 elif cured:
     print(f"the fault is one of the precision: in {wide} the result is finite")
+elif lost_before:
+    print(f"the precision was lost before this call: {zeros} of its arguments are zero, also in {wide}; see the fix above")
 else:
     print("the fault is not one of the precision: the result is not finite there either")
-sys.exit(0 if shown and cured == PRECISION_FAULT else 1)
+sys.exit(0 if shown and (cured == PRECISION_FAULT or lost_before) else 1)
 )";
 
 /// As a comment: whatever a module or file is called, it ends with the line.

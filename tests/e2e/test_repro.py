@@ -36,6 +36,9 @@ class ReproTest(AttachCase):
     def test_logarithm_is_not_the_precision(self):
         self.assertIn("not one of the precision", self.shown("log_of_negative.py"))
 
+    def test_eps_was_lost_before_the_call(self):
+        self.assertIn("the precision was lost before this call", self.shown("../recipes/lost_precision/eps_in_normalize.py"))
+
     def test_healthy_run_has_none(self):
         done = self.run_with_repro(PYTHON, "-c", training())
         self.assertIn("no reproduction: no finding is about a call", done.stderr)
