@@ -157,6 +157,16 @@ void walk_step(const TraceView& view, const StepSpan& steps, std::span<const Pro
 
 }  // namespace
 
+bool may_know_scale(const TraceView& view) {
+  // Reads of PyTorch's own scaler are seen in Python.
+  const auto& scalers = view.trace().scalers;
+  const bool reads_are_seen =
+      view.run().language == "python" && std::all_of(scalers.begin(), scalers.end(), [](const trace::Scaler& scaler) {
+        return scaler.implementation.starts_with("torch.");
+      });
+  return !reads_are_seen || view.any_event(EventKind::scale_read);
+}
+
 bool multiplies_by_scale(const TraceView& view, std::int64_t id) {
   const trace::Site* const site = view.site(id);
   if (site == nullptr || site->scalars.empty()) return false;

@@ -63,6 +63,9 @@ struct ProtocolState {
 /// accumulated, which neither multiplies nor selects by itself.
 [[nodiscard]] bool runs_in_hook(const TraceView& view, const trace::Site& site);
 
+/// Whether a division by the scale can be meant as one: a batch may as well have as many tokens as the scale is large.
+[[nodiscard]] bool may_know_scale(const TraceView& view);
+
 /// Whether a call multiplies by the loss scale, which takes back a division by it.
 [[nodiscard]] bool multiplies_by_scale(const TraceView& view, std::int64_t site);
 

@@ -24,15 +24,18 @@ struct Mix {
 /// Optimizers that were stepped with a sum of unscaled and scaled gradients.
 std::map<std::int64_t, Mix> find_mixes(const TraceView& view) {
   std::map<std::int64_t, Mix> found;
+  const bool knows_scale = may_know_scale(view);
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
     // A skipped step applies nothing, whatever was added meanwhile: a generator's loss after the discriminator's skip.
     if (event.kind != trace::EventKind::optimizer_step || (event.flags & event_flag::fused) != 0) return;
     const GradientState& gradients = before.of(event.object);
     // A closure that the step itself runs is another mistake.
     if (!gradients.mixed || !gradients.any_scaled || gradients.inside_step) return;
+    const bool by_hand = gradients.mixed_site != trace::none;
+    if (by_hand && !knows_scale) return;
     Mix& mix = found[event.object];
     if (mix.site == trace::none) {
-      mix.by_hand = gradients.mixed_site != trace::none;
+      mix.by_hand = by_hand;
       mix.site = mix.by_hand ? gradients.mixed_site : gradients.unscale_site;
     }
     mix.passes = gradients.passes;

@@ -35,17 +35,6 @@ bool same_line(const TraceView& view, std::int64_t one, std::int64_t other) {
   return a.file == b.file && a.line == b.line;
 }
 
-/// Whether a division by the scale can be meant as one: a batch may as well have as many tokens as the scale is large.
-/// Reads of PyTorch's own scaler are seen in Python.
-bool program_may_know_scale(const TraceView& view) {
-  const auto& scalers = view.trace().scalers;
-  const bool reads_are_seen =
-      view.run().language == "python" && std::all_of(scalers.begin(), scalers.end(), [](const trace::Scaler& scaler) {
-        return scaler.implementation.starts_with("torch.");
-      });
-  return !reads_are_seen || view.any_event(EventKind::scale_read);
-}
-
 bool by_inverse(const trace::ProtocolEvent& event) noexcept {
   return (event.flags & event_flag::by_inverse_scale) != 0;
 }
@@ -70,7 +59,7 @@ std::map<std::int64_t, Division> find_divisions(const TraceView& view) {
   std::map<std::int64_t, ByHand> by_hand;
   EventKind previous = EventKind::backward;
   const trace::Site* const hook = unscaling_hook(view);
-  const bool may_know_scale = program_may_know_scale(view);
+  const bool knows_scale = may_know_scale(view);
   const std::set<std::int64_t> averaging = averages(view);
   const auto note = [&](std::int64_t optimizer, std::int64_t first, std::int64_t second, const StepSpan& span) {
     Division& division = found[optimizer];
@@ -82,7 +71,7 @@ std::map<std::int64_t, Division> find_divisions(const TraceView& view) {
   };
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
     if (event.kind == EventKind::backward && (event.flags & event_flag::gradients_only) == 0) by_hand.clear();
-    const bool divides = may_know_scale && by_inverse(event) && !averaging.contains(event.site);
+    const bool divides = knows_scale && by_inverse(event) && !averaging.contains(event.site);
     if (divides && (event.kind == EventKind::gradient_write || event.kind == EventKind::gradient_read)) {
       for (const std::int64_t optimizer : concerned(event, before)) {
         const GradientState& gradients = before.of(optimizer);
