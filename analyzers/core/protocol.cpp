@@ -55,12 +55,13 @@ void add_pass(const ProtocolEvent& event, std::size_t optimizer, bool certain, G
   const bool given = (event.flags & event_flag::given_gradient) != 0;
   gradients.plain = old.plain || (!gradients.scaled && !given);
   gradients.any_scaled = old.any_scaled || gradients.scaled;
-  gradients.mixed = old.mixed || (old.unscaled && !old.used);
+  gradients.mixed = old.mixed || ((old.unscaled || old.divided) && !old.used);
   gradients.across_update = old.across_update || (old.updated && !old.used);
   gradients.used = old.used;
   gradients.inside_step = (event.flags & event_flag::inside_step) != 0;
   gradients.passes = static_cast<std::uint8_t>(std::min(old.passes + 1, 255));
   gradients.unscale_site = old.unscale_site;
+  gradients.mixed_site = old.divided && !old.unscaled && !old.used ? old.divide_site : old.mixed_site;
 }
 
 void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& state) {
@@ -93,7 +94,12 @@ void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& sta
     case EventKind::gradient_write:
       for_objects(state, event.object, [&](GradientState& gradients) {
         gradients.written = true;
-        if ((event.flags & event_flag::by_inverse_scale) != 0) gradients.divided = true;
+        if ((event.flags & event_flag::by_inverse_scale) != 0) {
+          gradients.divided = true;
+          gradients.divide_site = event.site;
+        } else if (gradients.divided && multiplies_by_scale(view, event.site)) {
+          gradients.divided = false;
+        }
       });
       break;
     case EventKind::gradient_clear:
@@ -122,6 +128,14 @@ void apply(const TraceView& view, const ProtocolEvent& event, ProtocolState& sta
                               gradients.scaler != event.object && !view.updates(gradients.scaler).empty();
         gradients.updated = gradients.updated || !of_other;
       });
+      // Another process found non-finite values: no optimizer steps, and no event says so.
+      if ((event.flags & event_flag::found_inf) == 0) break;
+      for (std::size_t i = 0; i < state.optimizers.size(); ++i) {
+        GradientState& gradients = state.optimizers[i];
+        if (!gradients.present || !gradients.unscaled || gradients.used) continue;
+        note_outcome(view, state, static_cast<std::int64_t>(i), false);
+        gradients.used = true;
+      }
       break;
     case EventKind::scale_loss:
       if (event.site != trace::none) state.scaler_of_loss[event.site] = event.object;
@@ -142,6 +156,28 @@ void walk_step(const TraceView& view, const StepSpan& steps, std::span<const Pro
 }
 
 }  // namespace
+
+bool may_know_scale(const TraceView& view) {
+  // Reads of PyTorch's own scaler are seen in Python.
+  const auto& scalers = view.trace().scalers;
+  const bool reads_are_seen =
+      view.run().language == "python" && std::all_of(scalers.begin(), scalers.end(), [](const trace::Scaler& scaler) {
+        return scaler.implementation.starts_with("torch.");
+      });
+  return !reads_are_seen || view.any_event(EventKind::scale_read);
+}
+
+bool multiplies_by_scale(const TraceView& view, std::int64_t id) {
+  const trace::Site* const site = view.site(id);
+  if (site == nullptr || site->scalars.empty()) return false;
+  // The number is that of the first call.
+  const double scale = view.scale_at(std::max<std::int64_t>(view.totals(id).first_step, 0)).value_or(1);
+  const std::string_view base = base_name(site->name);
+  const bool multiplies = base == "mul" || base == "foreach_mul";
+  if (scale == 1 || (!multiplies && base != "div" && base != "foreach_div")) return false;
+  const double factor = multiplies ? site->scalars.front() : 1 / site->scalars.front();
+  return std::abs(factor / scale - 1) < 1e-5;
+}
 
 const GradientState& ProtocolState::of(std::int64_t optimizer) const noexcept {
   static const GradientState absent;

@@ -27,9 +27,9 @@ struct GradientState {
   bool norm_read = false;                   ///< their norm was taken since
   bool written = false;                     ///< they were changed in place since
   bool found_inf = false;                   ///< unscaling found non-finite values in them
-  bool divided = false;                     ///< the program multiplied them by 1 / scale since
+  bool divided = false;                     ///< the program multiplied them by 1 / scale since, and not by scale again
   bool updated = false;                     ///< the scaler was updated since
-  bool mixed = false;                       ///< some were unscaled before others were added to them
+  bool mixed = false;                       ///< some were unscaled, or divided by the program, before others were added
   bool plain = false;                       ///< some came from a loss that is not multiplied by the scale
   bool any_scaled = false;                  ///< some came from one that is
   bool across_update = false;               ///< some were added after an update to others from before it
@@ -38,6 +38,8 @@ struct GradientState {
   std::uint8_t passes = 0;                  ///< backward passes added up in them, at most 255
   std::int64_t scaler = trace::none;        ///< that scaled the loss of the last pass, where it is known
   std::int64_t unscale_site = trace::none;  ///< of the last unscaling, also when a pass has been added since
+  std::int64_t divide_site = trace::none;   ///< of the last division by the program
+  std::int64_t mixed_site = trace::none;    ///< of the program's own division before others were added
   friend bool operator==(const GradientState&, const GradientState&) = default;
 };
 
@@ -60,6 +62,12 @@ struct ProtocolState {
 /// Whether a call in the backward pass is one of a hook: it has a line of its own, or it runs where a gradient is
 /// accumulated, which neither multiplies nor selects by itself.
 [[nodiscard]] bool runs_in_hook(const TraceView& view, const trace::Site& site);
+
+/// Whether a division by the scale can be meant as one: a batch may as well have as many tokens as the scale is large.
+[[nodiscard]] bool may_know_scale(const TraceView& view);
+
+/// Whether a call multiplies by the loss scale, which takes back a division by it.
+[[nodiscard]] bool multiplies_by_scale(const TraceView& view, std::int64_t site);
 
 /// The call with which a hook of the program divides gradients by the loss scale, or without a scaler by a large
 /// number, in the backward pass: they are unscaled when the pass ends, though no event says so. Null where there is

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analyzers/core/cut_short.h"
+#include "analyzers/core/discarded_gradients.h"
 #include "analyzers/core/op_kinds.h"
 
 namespace ampscope::analyzers {
@@ -275,9 +276,13 @@ void TraceView::index_steps() {
   for (const trace::ScalerUpdate& update : trace_->scaler_updates) {
     if (update.found_inf != 0) overflowed.insert(update.step);
   }
+  std::set<std::int64_t> held_back;  // optimizers whose gradients were unscaled and that did not step
+  bool updated = false;
   for (const trace::StepRun& run : trace_->step_runs) {
     bool skips = false;
     bool fused = false;
+    // The update may be recorded as the beginning of the next step.
+    if (std::exchange(updated, false)) held_back.clear();
     for (const trace::ProtocolEvent& event : pattern_events(run)) {
       const auto kind = static_cast<std::size_t>(event.kind);
       if (kind < event_counts_.size()) event_counts_[kind] += run.count;
@@ -289,9 +294,13 @@ void TraceView::index_steps() {
         if (start != nullptr && base_name(start->name) == "mul") scaling.insert(event.site);
       }
       skips = skips || event.kind == EventKind::optimizer_skip;
+      if (event.kind == EventKind::unscale) held_back.insert(event.object);
+      if (event.kind == EventKind::optimizer_step) held_back.erase(event.object);
+      updated = updated || event.kind == EventKind::scaler_update;
       fused = fused || (event.kind == EventKind::optimizer_step && (event.flags & trace::event_flag::fused) != 0);
     }
-    if (!skips && !fused) continue;
+    // Gradients that unscaling found finite are not stepped with all the same when another process found others.
+    if (!skips && !fused && held_back.empty()) continue;
     for (std::int64_t step = run.first_step; step < run.first_step + run.count; ++step) {
       if (skips || overflowed.contains(step)) skipped.insert(step);
     }
@@ -349,9 +358,9 @@ bool has_line_beside(const trace::Site& call, const trace::Site* node) noexcept 
 void TraceView::index_outcomes() {
   for (const std::int64_t step : skipped_steps_)
     outcomes_[step].skipped = true;
-  for (const trace::NonfiniteGradient& gradient : trace_->nonfinite_gradients) {
-    outcomes_[gradient.step].gradients_nonfinite = true;
-  }
+  std::erase_if(nonfinite_gradients_, [this](const auto* gradient) { return discarded(*this, *gradient); });
+  for (const trace::NonfiniteGradient* gradient : nonfinite_gradients_)
+    outcomes_[gradient->step].gradients_nonfinite = true;
   std::set<std::int64_t> overflowed_by_scaling;
   const std::vector<bool> makes_loss = loss_makers();
   for (const trace::NonfiniteEvent& event : trace_->nonfinite_events) {
@@ -398,13 +407,19 @@ void TraceView::index_outcomes() {
     std::set<std::int64_t> found_finite;  // … whose gradients the scaler has looked at before they stepped
     bool rewritten = false;               // gradients were changed between: what was non-finite may have been put right
     for (const trace::ProtocolEvent& event : pattern_events(run)) {
+      if (event.kind == EventKind::gradient_write) {
+        if (event.object == none) found_finite.clear();
+        found_finite.erase(event.object);
+      }
       rewritten = rewritten || event.kind == EventKind::gradient_write || event.kind == EventKind::gradient_clear;
       if (event.kind == EventKind::unscale && (event.flags & trace::event_flag::found_inf) == 0)
         found_finite.insert(event.object);
       if (event.kind == EventKind::backward) found_finite.clear();
       if (event.kind != EventKind::optimizer_step) continue;
       stepped.insert(event.object);
-      flagged = flagged || (event.flags & trace::event_flag::nonfinite_gradients) != 0;
+      // As long as it is not known whose the parameters are, the flag may mean those of another optimizer.
+      flagged = flagged || ((event.flags & trace::event_flag::nonfinite_gradients) != 0 &&
+                            !found_finite.contains(event.object));
     }
     if (flagged) {
       for (std::int64_t step = run.first_step; step < run.first_step + run.count; ++step) {

@@ -118,7 +118,7 @@ class TraceView {
 
   // Gradients.
   [[nodiscard]] std::span<const trace::GradientWindow* const> gradients(std::int64_t parameter) const noexcept;
-  /// Parameters whose gradient was non-finite in a step.
+  /// Parameters whose gradient was non-finite in a step, save those whose gradient was cleared before any use.
   [[nodiscard]] std::span<const trace::NonfiniteGradient* const> nonfinite_gradients(std::int64_t step) const noexcept;
   /// Euclidean norm of the unscaled gradients of an optimizer's parameters (or of all) in a step that was looked at
   /// alone; empty when it was not, or when it is not finite.

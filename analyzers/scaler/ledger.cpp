@@ -39,12 +39,21 @@ std::vector<SkippedGradient> gradients_of(const TraceView& view, std::int64_t st
 /// What each optimizer did in a step, in the order in which it is told.
 std::vector<OptimizerOutcome> optimizers_of(const TraceView& view, std::int64_t step) {
   std::vector<OptimizerOutcome> outcomes;
+  const auto add = [&](std::int64_t id, bool stepped) {
+    const trace::Optimizer* const optimizer = view.optimizer(id);
+    outcomes.push_back({optimizer != nullptr ? optimizer->name : "optimizer", id, stepped});
+  };
   for (const trace::ProtocolEvent& event : view.events(step)) {
     const bool stepped = event.kind == trace::EventKind::optimizer_step;
     if (!stepped && event.kind != trace::EventKind::optimizer_skip) continue;
-    const trace::Optimizer* const optimizer = view.optimizer(event.object);
     const bool skips_inside = stepped && (event.flags & trace::event_flag::fused) != 0 && view.skipped(step);
-    outcomes.push_back({optimizer != nullptr ? optimizer->name : "optimizer", event.object, stepped && !skips_inside});
+    add(event.object, stepped && !skips_inside);
+  }
+  // One whose own gradients were finite, while another process found others, has no event.
+  for (const trace::ProtocolEvent& event : view.events(step)) {
+    const bool told = std::any_of(outcomes.begin(), outcomes.end(),
+                                  [&](const OptimizerOutcome& outcome) { return outcome.id == event.object; });
+    if (event.kind == trace::EventKind::unscale && !told && view.skipped(step)) add(event.object, false);
   }
   return outcomes;
 }

@@ -116,7 +116,9 @@ class Finder {
     } else if ((event.flags & event_flag::no_gradients) != 0) {
       refusal.cause = RefusalCause::no_gradients;
     } else if ((event.flags & event_flag::never_scaled) != 0) {
-      refusal.cause = RefusalCause::unscaled_loss;
+      // A closure that would have made the first gradients never ran.
+      const bool by_closure = optimizer_name(view_, event.object).find("LBFGS") != std::string::npos;
+      refusal.cause = by_closure ? RefusalCause::closure : RefusalCause::unscaled_loss;
     } else if ((event.flags & event_flag::needs_closure) != 0) {
       refusal.cause = RefusalCause::closure;
     } else if (direct_) {

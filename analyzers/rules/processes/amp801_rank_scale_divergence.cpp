@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <array>
-#include <map>
-#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "analyzers/core/exchange.h"
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
 
@@ -14,29 +13,72 @@ namespace ampscope::analyzers {
 
 namespace {
 
-/// Ranks that work on one model: they exchange tensors. Processes that only share a launcher may differ as they like.
-bool exchanges(const TraceView& view) {
-  return std::any_of(view.trace().sites.begin(), view.trace().sites.end(), [](const trace::Site& site) {
-    return site.name.starts_with("c10d::") || site.name.find("all_reduce") != std::string::npos ||
-           site.name.find("allreduce") != std::string::npos || site.name.starts_with("DistributedDataParallel");
+using trace::EventKind;
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Whether what a collective takes comes from the backward pass: gradients, or what the program made of them before
+/// any optimizer used them.
+bool takes_gradients(const TraceView& view, const trace::Site& collective) {
+  const auto single = [](const trace::TensorType& input) { return input.shape.empty(); };
+  // Numbers are losses and flags.
+  if (std::all_of(collective.inputs.begin(), collective.inputs.end(), single)) return false;
+  std::set<std::int64_t> seen{collective.id};
+  std::vector<std::int64_t> open{collective.id};
+  while (!open.empty()) {
+    const std::int64_t current = open.back();
+    open.pop_back();
+    for (const std::int64_t producer : view.producers(current)) {
+      const trace::Site& made_by = *view.site(producer);
+      if (made_by.phase == trace::Phase::backward) return true;
+      const bool of_parameters = std::any_of(made_by.inputs.begin(), made_by.inputs.end(), [](const auto& input) {
+        return input.parameter != trace::none;
+      });
+      if (made_by.phase == trace::Phase::optimizer || of_parameters || !seen.insert(producer).second) continue;
+      open.push_back(producer);
+    }
+  }
+  return false;
+}
+
+/// Ranks that work on one model exchange gradients. Processes that only share a launcher, or that average their weights
+/// now and then, may differ as they like.
+bool exchanges_gradients(const TraceView& view) {
+  const auto& sites = view.trace().sites;
+  if (std::any_of(sites.begin(), sites.end(), is_gradient_exchange)) return true;
+  for (const trace::StepPattern& pattern : view.trace().patterns) {
+    for (const trace::ProtocolEvent& event : pattern.events) {
+      const bool of_gradients = event.kind == EventKind::gradient_read || event.kind == EventKind::gradient_write;
+      const trace::Site* const site = of_gradients ? view.site(event.site) : nullptr;
+      if (site != nullptr && is_collective(*site)) return true;
+    }
+  }
+  return std::any_of(sites.begin(), sites.end(), [&](const trace::Site& site) {
+    if (!is_collective(site)) return false;
+    const bool of_parameters = std::any_of(site.inputs.begin(), site.inputs.end(),
+                                           [](const auto& input) { return input.parameter != trace::none; });
+    if (of_parameters || contains(site.name, "gather") || contains(site.name, "broadcast")) return false;
+    if (view.has_producers()) return takes_gradients(view, site);
+    // Gradients are exchanged in every step.
+    return view.totals(site.id).calls >= static_cast<std::int64_t>(view.updates(0).size());
   });
 }
 
 /// What the scaler of a rank did in a step.
 struct State {
+  std::int64_t step = 0;
   float before = 0;
-  float after = 0;
   bool skipped = false;
-  friend bool operator==(const State&, const State&) = default;
 };
 
-std::map<std::int64_t, State> timeline(const TraceView& view) {
-  std::map<std::int64_t, State> states;
+/// By the order of updates: where a step ends is each rank's own affair, and need not be the same on all of them.
+std::vector<State> timeline(const TraceView& view) {
+  std::vector<State> states;
   for (const trace::ScalerUpdate* update : view.updates(0)) {
-    const auto [at, fresh] = states.try_emplace(update->step);
-    if (fresh) at->second.before = update->scale_before;
-    at->second.after = update->scale_after;
-    at->second.skipped = view.skipped(update->step);
+    if (states.empty() || states.back().step != update->step)
+      states.push_back({update->step, update->scale_before, view.skipped(update->step)});
   }
   return states;
 }
@@ -44,12 +86,12 @@ std::map<std::int64_t, State> timeline(const TraceView& view) {
 void evaluate_run(const RuleContext& context, std::vector<Finding>& findings) {
   struct Rank {
     const TraceView* view;
-    std::map<std::int64_t, State> states;
+    std::vector<State> states;
   };
   std::vector<Rank> ranks;
   for (const ProcessAnalysis& process : context.processes()) {
     const TraceView& view = process.view;
-    if (view.run().rank == trace::none || view.updates(0).empty() || !exchanges(view)) continue;
+    if (view.run().rank == trace::none || view.updates(0).empty() || !exchanges_gradients(view)) continue;
     ranks.push_back({&view, timeline(view)});
   }
   if (ranks.size() < 2) return;
@@ -60,24 +102,25 @@ void evaluate_run(const RuleContext& context, std::vector<Finding>& findings) {
   double smallest = 0;
   double largest = 0;
   std::set<std::string> evidence_ranks;
-  for (const auto& [step, state] : ranks.front().states) {
+  std::size_t common = ranks.front().states.size();
+  for (const Rank& rank : ranks)
+    common = std::min(common, rank.states.size());
+  for (std::size_t i = 0; i < common; ++i) {
+    const State& state = ranks.front().states[i];
+    const std::int64_t step = state.step;
     bool scale_differs = false;
     bool skip_differs = false;
-    bool everywhere = true;
     for (const Rank& rank : ranks) {
-      const auto found = rank.states.find(step);
-      everywhere = everywhere && found != rank.states.end();
-      if (found == rank.states.end()) continue;
-      scale_differs = scale_differs || found->second.before != state.before;
-      skip_differs = skip_differs || found->second.skipped != state.skipped;
+      scale_differs = scale_differs || rank.states[i].before != state.before;
+      skip_differs = skip_differs || rank.states[i].skipped != state.skipped;
     }
-    if (!everywhere || (!scale_differs && !skip_differs)) continue;
+    if (!scale_differs && !skip_differs) continue;
     scales = scales || scale_differs;
     skips = skips || skip_differs;
     if (steps.count == 0) {
       steps.first = step;
       for (const Rank& rank : ranks) {
-        const State& other = rank.states.at(step);
+        const State& other = rank.states[i];
         smallest = smallest == 0 ? other.before : std::min<double>(smallest, other.before);
         largest = std::max<double>(largest, other.before);
         words.push_back(fmt::format("rank {}: {}{}", rank.view->run().rank, scale(other.before),
@@ -110,10 +153,11 @@ void evaluate_run(const RuleContext& context, std::vector<Finding>& findings) {
                       {"largest_scale", largest},
                       {"scales_differ", scales ? 1.0 : 0.0},
                       {"skips_differ", skips ? 1.0 : 0.0}};
-  finding.fix =
-      "the same init_scale and settings on every rank, and one found_inf for all: all-reduce gradients before unscale_ "
-      "(DDP "
-      "does), or a sharded scaler for sharded gradients";
+  finding.fix = skips && smallest == largest
+                    ? "one found_inf for all ranks: all-reduce gradients before unscale_ (DDP does), or found_inf "
+                      "between unscale_ and step (sharded gradients, stages of a pipeline)"
+                    : "the same init_scale, settings and restored state on every rank (scaler.load_state_dict on each, "
+                      "not on rank 0 alone), and one found_inf for all";
   findings.push_back(std::move(finding));
 }
 

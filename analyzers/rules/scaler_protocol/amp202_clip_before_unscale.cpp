@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "analyzers/core/exchange.h"
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/op_kinds.h"
 #include "analyzers/core/protocol.h"
@@ -181,6 +182,9 @@ class Collector {
     // What the program has divided by the scale itself has its true size, whoever divides it again (AMP205).
     if ((event.flags & event_flag::scaled) == 0 || gradients.unscaled || gradients.divided) return Clip::none;
     if ((event.flags & event_flag::by_inverse_scale) != 0) return Clip::none;
+    // What comes back from the other processes is a copy of a bucket, and no work of the program.
+    if (const trace::Site* const outer = view_.parent(site); outer != nullptr && is_gradient_exchange(*outer))
+      return Clip::none;
     const Clip kind = clip_kind(operands_, site, gradients, by_own_measure(site));
     const double scale = view_.scale_at(span.first).value_or(0);
     if (kind == Clip::none || scale == 1) return Clip::none;

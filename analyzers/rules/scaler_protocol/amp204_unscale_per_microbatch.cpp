@@ -18,19 +18,26 @@ struct Mix {
   StepSpan steps;
   std::int64_t site = trace::none;
   int passes = 0;
+  bool by_hand = false;  ///< the program divided them, not the scaler
 };
 
 /// Optimizers that were stepped with a sum of unscaled and scaled gradients.
 std::map<std::int64_t, Mix> find_mixes(const TraceView& view) {
   std::map<std::int64_t, Mix> found;
+  const bool knows_scale = may_know_scale(view);
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
     // A skipped step applies nothing, whatever was added meanwhile: a generator's loss after the discriminator's skip.
     if (event.kind != trace::EventKind::optimizer_step || (event.flags & event_flag::fused) != 0) return;
     const GradientState& gradients = before.of(event.object);
     // A closure that the step itself runs is another mistake.
     if (!gradients.mixed || !gradients.any_scaled || gradients.inside_step) return;
+    const bool by_hand = gradients.mixed_site != trace::none;
+    if (by_hand && !knows_scale) return;
     Mix& mix = found[event.object];
-    if (mix.site == trace::none) mix.site = gradients.unscale_site;
+    if (mix.site == trace::none) {
+      mix.by_hand = by_hand;
+      mix.site = mix.by_hand ? gradients.mixed_site : gradients.unscale_site;
+    }
     mix.passes = gradients.passes;
     extend(mix.steps, span);
   });
@@ -66,12 +73,16 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     if (factor == 1) continue;
     Finding finding = context.finding();
     describe(context, mix.site, finding);
+    if (const trace::Site* const site = view.site(mix.site); mix.by_hand && site != nullptr)
+      finding.culprit.op = site->name;
     finding.steps = mix.steps;
     finding.title = "gradients are unscaled before the last micro-batch of a window is added";
     finding.message = fmt::format(
-        "{} steps on the sum of {}: those before unscale_ were divided by the loss scale, those after it are still "
-        "multiplied by {}, so the last ones outweigh all others.",
-        optimizer_name(view, optimizer), fmt::format("{} backward passes", mix.passes), scale(factor));
+        "{} steps on the sum of {} backward passes: those before {} were divided by the loss scale, those after it are "
+        "still multiplied by {}, so the last ones outweigh all others.",
+        optimizer_name(view, optimizer), mix.passes,
+        mix.by_hand ? "the division by the scale at " + view.place(view.source_of(mix.site)) : "unscale_",
+        scale(factor));
     finding.proof = fmt::format("factors 1 and {} in one sum of {} passes", scale(factor), mix.passes);
     finding.evidence = {{"factor", factor}, {"passes", static_cast<double>(mix.passes)}};
     findings.push_back(std::move(finding));

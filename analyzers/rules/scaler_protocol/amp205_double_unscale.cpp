@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -34,15 +35,23 @@ bool same_line(const TraceView& view, std::int64_t one, std::int64_t other) {
   return a.file == b.file && a.line == b.line;
 }
 
-/// Whether a division by the scale can be meant as one: a batch may as well have as many tokens as the scale is large.
-/// Reads of PyTorch's own scaler are seen in Python.
-bool program_may_know_scale(const TraceView& view) {
-  const auto& scalers = view.trace().scalers;
-  const bool reads_are_seen =
-      view.run().language == "python" && std::all_of(scalers.begin(), scalers.end(), [](const trace::Scaler& scaler) {
-        return scaler.implementation.starts_with("torch.");
-      });
-  return !reads_are_seen || view.any_event(EventKind::scale_read);
+bool by_inverse(const trace::ProtocolEvent& event) noexcept {
+  return (event.flags & event_flag::by_inverse_scale) != 0;
+}
+
+/// Calls that divide by a number of their own, an average over processes or micro-batches, which the scale happens to
+/// equal in a few steps.
+std::set<std::int64_t> averages(const TraceView& view) {
+  std::map<std::int64_t, std::int64_t> balance;  // by site: events that divide by the scale, less those that do not
+  walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState&) {
+    if (event.kind != EventKind::gradient_write && event.kind != EventKind::gradient_read) return;
+    balance[event.site] += by_inverse(event) ? span.count : -span.count;
+  });
+  std::set<std::int64_t> sites;
+  for (const auto& [site, more] : balance) {
+    if (more < 0) sites.insert(site);
+  }
+  return sites;
 }
 
 std::map<std::int64_t, Division> find_divisions(const TraceView& view) {
@@ -50,7 +59,8 @@ std::map<std::int64_t, Division> find_divisions(const TraceView& view) {
   std::map<std::int64_t, ByHand> by_hand;
   EventKind previous = EventKind::backward;
   const trace::Site* const hook = unscaling_hook(view);
-  const bool may_know_scale = program_may_know_scale(view);
+  const bool knows_scale = may_know_scale(view);
+  const std::set<std::int64_t> averaging = averages(view);
   const auto note = [&](std::int64_t optimizer, std::int64_t first, std::int64_t second, const StepSpan& span) {
     Division& division = found[optimizer];
     if (division.steps.count == 0) {
@@ -61,7 +71,7 @@ std::map<std::int64_t, Division> find_divisions(const TraceView& view) {
   };
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
     if (event.kind == EventKind::backward && (event.flags & event_flag::gradients_only) == 0) by_hand.clear();
-    const bool divides = may_know_scale && (event.flags & event_flag::by_inverse_scale) != 0;
+    const bool divides = knows_scale && by_inverse(event) && !averaging.contains(event.site);
     if (divides && (event.kind == EventKind::gradient_write || event.kind == EventKind::gradient_read)) {
       for (const std::int64_t optimizer : concerned(event, before)) {
         const GradientState& gradients = before.of(optimizer);
@@ -72,6 +82,10 @@ std::map<std::int64_t, Division> find_divisions(const TraceView& view) {
           by_hand[optimizer] = {event.site, !writes};
         }
       }
+    }
+    if (event.kind == EventKind::gradient_write && multiplies_by_scale(view, event.site)) {
+      for (const std::int64_t optimizer : concerned(event, before))
+        by_hand.erase(optimizer);
     }
     if (event.kind == EventKind::unscale) {
       const GradientState& gradients = before.of(event.object);

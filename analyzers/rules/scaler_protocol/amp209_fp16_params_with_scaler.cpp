@@ -16,6 +16,28 @@ namespace {
 namespace event_flag = trace::event_flag;
 using trace::EventKind;
 
+/// Whether gradients that a call unscales may be those of fp16 parameters: where tensors of the call are known, one is
+/// fp16. Sharded training gathers weights in fp16 for the pass alone; what the optimizer owns, and its gradients, are
+/// fp32.
+bool may_be_half(const TraceView& view, std::int64_t id) {
+  const trace::Site* const site = view.site(id);
+  if (site == nullptr) return true;
+  // The step of an optimizer is a range, and its kernel inside it takes the tensors.
+  std::vector<const trace::Site*> calls{site};
+  for (const std::int64_t child : view.children(id)) {
+    const trace::Site* const inner = view.site(child);
+    if (inner->name.find("fused") != std::string::npos) calls.push_back(inner);
+  }
+  bool known = false;
+  for (const trace::Site* call : calls) {
+    for (const trace::TensorType& input : call->inputs) {
+      if (input.dtype == trace::DType::float16) return true;
+      known = known || input.dtype != trace::DType::unknown;
+    }
+  }
+  return !known;
+}
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
   const Refusal refusal = first_refusal(view, RefusalCause::half_gradients);
@@ -31,7 +53,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
         view.trace().parameters.begin(), view.trace().parameters.end(), [&](const trace::Parameter& parameter) {
           return parameter.dtype == trace::DType::float16 && parameter.optimizer == event.object;
         });
-    if (!half) return;
+    if (!half || !may_be_half(view, event.site)) return;
     through.insert(event.object);
     if (site == trace::none) site = event.site;
     if (refusal.steps.count == 0) extend(steps, span);

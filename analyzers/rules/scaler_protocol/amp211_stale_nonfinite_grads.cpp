@@ -1,4 +1,5 @@
 #include <array>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -13,26 +14,45 @@ namespace {
 
 namespace event_flag = trace::event_flag;
 
+/// Gradients that backward added to non-finite ones of an earlier step.
+struct Stale {
+  StepSpan steps;
+  std::int64_t site = trace::none;
+  bool finite = false;  ///< those of a pass of their own were finite
+};
+
 void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
   StepSpan steps;
   std::int64_t site = trace::none;
   std::int64_t finite = 0;  // steps whose own gradients were finite
   std::set<std::int64_t> optimizers;
+  std::map<std::int64_t, Stale> stale;  // by optimizer: not yet used, perhaps to be cleared before that
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
+    if (event.kind == trace::EventKind::gradient_clear) {
+      if (event.object == trace::none) stale.clear();
+      stale.erase(event.object);
+    }
+    if (event.kind == trace::EventKind::unscale || event.kind == trace::EventKind::optimizer_step ||
+        event.kind == trace::EventKind::optimizer_skip) {
+      const auto used = stale.find(event.object);
+      if (used == stale.end()) return;
+      optimizers.insert(event.object);
+      if (site == trace::none) site = used->second.site;
+      if (used->second.finite) finite += used->second.steps.count;
+      extend(steps, used->second.steps);
+      stale.erase(used);
+    }
     if (event.kind != trace::EventKind::backward || (event.flags & event_flag::stale_nonfinite) == 0) return;
-    bool stale = false;
     for (std::int64_t i = 0; i < 64; ++i) {
       const GradientState& gradients = before.of(i);
       // Within a window an overflow stays until the window's end, rightly: the whole window is skipped.
       if ((event.added >> i & 1U) == 0 || !gradients.present || !(gradients.used || gradients.updated)) continue;
-      stale = true;
-      optimizers.insert(i);
+      Stale& here = stale[i];
+      if (here.site == trace::none) here.site = event.site;
+      here.finite = here.finite || (event.flags & event_flag::fresh_nonfinite) == 0;
+      extend(here.steps, span);
     }
-    if (!stale) return;
-    if (site == trace::none) site = event.site;
-    if ((event.flags & event_flag::fresh_nonfinite) == 0) finite += span.count;
-    extend(steps, span);
   });
   if (steps.count == 0 || finite == 0) return;
   Finding finding = context.finding();
