@@ -30,15 +30,36 @@ bool overlap(const StepSpan& a, const StepSpan& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
+/// Whether findings of `rule` can be explained by those of `code`.
+bool names(const Rule& rule, std::string_view code) {
+  return std::any_of(rule.symptom_of.begin(), rule.symptom_of.end(),
+                     [&](std::string_view cause) { return code.starts_with(cause); });
+}
+
+/// Whether the finding is about the birth of a value in the pass, and not about what an optimizer does afterwards.
+bool born_in_pass(const Finding& finding) {
+  return !finding.chain.empty() && finding.culprit.phase != trace::Phase::optimizer;
+}
+
+/// What an optimizer does in a step shows in the pass of the next one; what is born in the pass is there when the
+/// optimizer comes.
+bool in_time(const Finding& cause, const Finding& symptom) {
+  if (cause.culprit.phase == trace::Phase::optimizer && cause.chain.empty() && born_in_pass(symptom))
+    return cause.steps.first < symptom.steps.first;
+  // Of the two that explain each other, the optimizer's own finding knows more of what is born inside its step.
+  const bool own = symptom.culprit.phase == trace::Phase::optimizer && symptom.chain.empty();
+  const Rule* const rule = find_rule(cause.rule);
+  return !own || born_in_pass(cause) || cause.chain.empty() || rule == nullptr || !names(*rule, symptom.rule);
+}
+
 bool explains(const Draft& cause, const Draft& symptom) {
   const Rule* const rule = find_rule(symptom.finding.rule);
   if (rule == nullptr || cause.finding.rule == symptom.finding.rule) return false;
-  const bool named = std::any_of(rule->symptom_of.begin(), rule->symptom_of.end(), [&](std::string_view code) {
-    return std::string_view(cause.finding.rule).starts_with(code);
-  });
+  const bool named = names(*rule, cause.finding.rule);
   // A note never explains a fault.
   if (!named || cause.finding.severity == Severity::info) return false;
-  return share_process(cause, symptom) && overlap(cause.finding.steps, symptom.finding.steps);
+  return share_process(cause, symptom) && overlap(cause.finding.steps, symptom.finding.steps) &&
+         in_time(cause.finding, symptom.finding);
 }
 
 bool better_cause(const Finding& a, const Finding& b) {

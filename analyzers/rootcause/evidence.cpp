@@ -24,7 +24,8 @@ std::int64_t elements_of(const trace::WitnessTensor& tensor) {
 std::vector<const trace::WitnessTensor*> factors_of(const trace::NonfiniteEvent& event) {
   std::vector<const trace::WitnessTensor*> factors;
   for (const trace::WitnessTensor& input : event.inputs) {
-    if (trace::is_floating(input.type.dtype) && input.type.shape.size() >= 2) factors.push_back(&input);
+    if (trace::is_floating(input.type.dtype) && input.type.shape.size() >= 2 && !receives_result(input))
+      factors.push_back(&input);
   }
   return factors;
 }
@@ -33,7 +34,7 @@ std::vector<const trace::WitnessTensor*> factors_of(const trace::NonfiniteEvent&
 
 Claim judge_overflow(const trace::NonfiniteEvent& event, trace::DType dtype, std::optional<double> bound) {
   const double limit = trace::float_limits(dtype).max;
-  if (event.kind == trace::OriginKind::unknown) return Claim::plausible;
+  if (kind_of(event) == trace::OriginKind::unknown) return Claim::plausible;
   if (!inputs_finite(event)) return Claim::none;
   if (event.replay.done) {
     return event.replay.finite && event.replay.absmax > limit ? Claim::proven : Claim::none;
@@ -69,7 +70,7 @@ std::optional<double> largest_product(const Origin& origin) {
   double added = 0;
   int factors = 0;
   for (const trace::WitnessTensor& input : origin.event->inputs) {
-    if (!trace::is_floating(input.type.dtype)) continue;
+    if (!trace::is_floating(input.type.dtype) || receives_result(input)) continue;
     if (!input.looked_at) return std::nullopt;
     if (input.type.shape.size() >= 2) {
       product *= input.stats.absmax;

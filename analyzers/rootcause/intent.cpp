@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "analyzers/rootcause/origin.h"
@@ -9,6 +10,30 @@
 namespace ampscope::analyzers {
 
 namespace {
+
+/// What a mask that is added consists of: nothing beside its infinities but zeros.
+bool only_zeros_beside(const trace::TensorStats& stats) noexcept {
+  return !stats.has_finite() || stats.absmax == 0;
+}
+
+/// A tensor that nothing seen has computed, nor put a constant into: it came from outside, or was moved from what did.
+bool may_be_data(const TraceView& view, const trace::NonfiniteEvent& event, const trace::TensorType& type) {
+  if (type.requires_grad) return false;
+  const trace::Site* const made_by = view.site(type.producer);
+  if (made_by == nullptr) return true;
+  if (event.kind != trace::OriginKind::input || writes_constant(made_by->name)) return false;
+  const std::vector<std::int64_t> before = view.producers(made_by->id);
+  return std::none_of(before.begin(), before.end(),
+                      [&](std::int64_t maker) { return writes_constant(view.site(maker)->name); });
+}
+
+/// An operator that a mask of -inf has no business in, or that makes of -inf what no mask is for. A softmax, alone or
+/// inside attention, is what masks are for.
+bool no_place_for_mask(const trace::Site& site, const NonfiniteCounts& out) {
+  if (op_kind(site.name) == OpKind::softmax || base_name(site.name).find("attention") != std::string_view::npos)
+    return false;
+  return op_kind(site.name) == OpKind::matmul || out.nan != 0;
+}
 
 bool only_negative_infinity(const trace::TensorStats& stats) noexcept {
   return stats.nan == 0 && stats.positive_infinity == 0 && stats.negative_infinity != 0;
@@ -59,6 +84,17 @@ std::vector<Intent> judge_intent(const TraceView& view, std::span<const trace::N
     // A mask made before we looked, or a buffer: -inf and nothing else is what masks are made of.
     return input.type.parameter == trace::none && only_negative_infinity(input.stats);
   };
+  // Events that hand on -inf which came with other values from somewhere unseen: the biases of attention, or data.
+  std::map<std::int64_t, std::vector<std::size_t>> unseen_way;
+  const auto way_of = [&](const trace::NonfiniteEvent& event) -> std::optional<std::vector<std::size_t>> {
+    for (const trace::WitnessTensor& input : event.inputs) {
+      if (!only_negative_infinity(input.stats) || input.type.parameter != trace::none) continue;
+      const auto known = unseen_way.find(input.type.producer);
+      if (known != unseen_way.end()) return known->second;
+      if (may_be_data(view, event, input.type) && !only_zeros_beside(input.stats)) return std::vector<std::size_t>{};
+    }
+    return std::nullopt;
+  };
   for (const trace::NonfiniteEvent* event : events) {
     const trace::Site* const site = view.site(event->site);
     const NonfiniteCounts out = output_counts(*event);
@@ -75,6 +111,17 @@ std::vector<Intent> judge_intent(const TraceView& view, std::span<const trace::N
         intent = Intent::intended;
       } else if (any_input && all_meant) {
         intent = out.nan == 0 ? Intent::intended : Intent::born;
+        if (std::optional<std::vector<std::size_t>> way = way_of(*event); way) {
+          if (no_place_for_mask(*site, out)) {
+            intent = Intent::fault;
+            for (const std::size_t before : *way)
+              intents[before] = Intent::fault;
+          } else if (intent == Intent::intended) {
+            way->push_back(intents.size());
+            for (const trace::Site* at = site; at != nullptr && at->kind == trace::SiteKind::op; at = view.parent(*at))
+              unseen_way[at->id] = *way;
+          }
+        }
       }
     }
     if (intent == Intent::intended) {

@@ -47,6 +47,13 @@ struct NonfiniteCounts {
 
 [[nodiscard]] NonfiniteCounts output_counts(const trace::NonfiniteEvent& event) noexcept;
 
+/// Whether the call writes its result there and takes nothing from it (`out=`): what it holds is the result.
+[[nodiscard]] bool receives_result(const trace::WitnessTensor& input) noexcept;
+
+/// How a call stands to its non-finite result: as recorded, but one whose only non-finite input is the tensor that its
+/// result went to has made it.
+[[nodiscard]] trace::OriginKind kind_of(const trace::NonfiniteEvent& event) noexcept;
+
 /// Whether every input of the call was looked at and finite.
 [[nodiscard]] bool inputs_finite(const trace::NonfiniteEvent& event) noexcept;
 

@@ -6,8 +6,10 @@
 
 #include "analyzers/core/exchange.h"
 #include "analyzers/rootcause/chain.h"
+#include "analyzers/rootcause/hidden.h"
 #include "analyzers/rootcause/intent.h"
 #include "analyzers/rootcause/scene.h"
+#include "analyzers/rootcause/vanished.h"
 
 namespace ampscope::analyzers {
 
@@ -25,7 +27,9 @@ struct Candidate {
   [[nodiscard]] bool backward() const noexcept { return site->phase == Phase::backward && !site->in_recompute; }
   bool scaling = false;  ///< the loss is multiplied by the loss scale here
   /// A call in which something began, as opposed to one that passed it on.
-  [[nodiscard]] bool begins() const noexcept { return intent == Intent::born || event->kind != OriginKind::propagator; }
+  [[nodiscard]] bool begins() const noexcept {
+    return intent == Intent::born || kind_of(*event) != OriginKind::propagator;
+  }
 };
 
 /// What sites depend on, found once for each: every bad step asks for the same few losses.
@@ -219,6 +223,20 @@ const Candidate* first_before_loss(Ancestry& ancestry, std::span<const Candidate
   return first_among(candidates, feeds);
 }
 
+/// Between the operators that are seen of a compiled region lie kernels that are not, so that nothing shows who fed
+/// whom. What an operator there met was made by an earlier one of the region, where one began.
+const Candidate* begun_in_region(const TraceView& view, std::span<const Candidate> candidates, const Candidate& found) {
+  if (kind_of(*found.event) != OriginKind::input) return &found;
+  const Site* const region = hidden_region(view, *found.site);
+  if (region == nullptr) return &found;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.event->order >= found.event->order || candidate.backward()) continue;
+    const bool began = candidate.intent == Intent::fault && kind_of(*candidate.event) == OriginKind::producer;
+    if (began && hidden_region(view, *candidate.site) == region) return &candidate;
+  }
+  return &found;
+}
+
 /// A forward call with a non-finite result that the derivative computed at `site` works with.
 const Candidate* forward_partner(const TraceView& view, std::span<const Candidate> candidates, const Site& site) {
   const Site* const forward = view.forward_of(site.id);
@@ -267,6 +285,10 @@ bool depends_on_scale(const TraceView& view, const Candidate& candidate) {
   const std::string_view base = base_name(candidate.site->name);
   const bool divides = base == "div" || base == "reciprocal" || base == "rsqrt" || base == "pow" || base == "sqrt";
   if (!divides) return true;
+  // Finite in higher precision, so no zero was in the way (a gradient may well be zero in places), and what is left
+  // once the scale is taken out fits.
+  const double fits = trace::float_limits(trace::DType::float16).max * view.scale_at(candidate.event->step).value_or(1);
+  if (candidate.event->replay.done && candidate.event->replay.absmax <= fits) return true;
   return std::none_of(candidate.event->inputs.begin(), candidate.event->inputs.end(),
                       [](const trace::WitnessTensor& input) { return input.looked_at && input.stats.zero != 0; });
 }
@@ -340,8 +362,20 @@ bool divides_by_mask(Ancestry& ancestry, const Candidate& product, const Candida
   });
 }
 
-/// The multiplication by a mask that was to remove what `found` made, and does not; null when there is none.
+/// Whether wider arithmetic would have kept finite what `found` made of finite values: it overflowed a half type, or
+/// met a zero that a half type had made.
+bool lost_by_precision(const TraceView& view, const Candidate& found) {
+  const NonfiniteEvent& event = *found.event;
+  if (kind_of(event) != OriginKind::producer || found.intent == Intent::born) return false;
+  if (event.replay.done && event.replay.finite) return trace::is_half(compute_dtype(event, *found.site));
+  const Loss loss = find_loss(view, event, *found.site);
+  return loss.what != Vanished::nothing && loss.claim >= Claim::supported && !loss.in_fp32;
+}
+
+/// The multiplication by a mask that was to remove what `found` made, and does not; null when there is none, and where
+/// the mask would have had nothing to remove in fp32.
 const Candidate* failed_mask(Ancestry& ancestry, std::span<const Candidate> candidates, const Candidate& found) {
+  if (lost_by_precision(ancestry.view(), found)) return nullptr;
   for (const Candidate& candidate : candidates) {
     if (candidate.event->order < found.event->order || !multiplies_by_mask(ancestry.view(), candidate)) continue;
     if (&candidate != &found && divides_by_mask(ancestry, candidate, found)) continue;
@@ -377,8 +411,11 @@ Blame blame_unchecked(const TraceView& view, const Candidate& candidate, std::in
     open.pop_back();
     if (site == nullptr || !visited.insert(site->id).second) continue;
     if (view.totals(site->id).checked_calls != 0) {
-      // Finite when it was made. What was made in an earlier step may have been written to since, by what nobody saw.
-      if (view.totals(site->id).last_step >= step) blame.from_outside = false;
+      // Finite when it was made. What was made in an earlier step, or once and is used in later ones, may have been
+      // written to since, by what nobody looks at (an assignment into the data).
+      const trace::SiteTotals& made = view.totals(site->id);
+      const bool kept = made.steps == 1 && made.last_step < view.totals(candidate.site->id).last_step;
+      if (made.last_step >= step && !kept) blame.from_outside = false;
       continue;
     }
     // An index or a mask holds no infinity, and nothing that goes into it comes out of it as one.
@@ -409,7 +446,7 @@ Origin make_origin(const TraceView& view, const Candidate& candidate, std::int64
   Origin origin;
   origin.event = candidate.event;
   origin.site = candidate.site;
-  origin.kind = candidate.event->kind;
+  origin.kind = kind_of(*candidate.event);
   origin.from_intended_infinity = candidate.intent == Intent::born;
   if (!candidate.begins()) {
     const Blame blame = blame_unchecked(view, candidate, step);
@@ -479,8 +516,9 @@ std::optional<Origin> origin_in(Ancestry& ancestry, std::span<const SkipAnalysis
   if (all.empty()) return std::nullopt;
   if (!outcome.bad()) return origin_of_write(view, all, step);
   if (outcome.loss_nonfinite) {
-    const Candidate* const found = first_before_loss(ancestry, all, step);
-    if (found == nullptr) return std::nullopt;
+    const Candidate* const first = first_before_loss(ancestry, all, step);
+    if (first == nullptr) return std::nullopt;
+    const Candidate* const found = begun_in_region(view, all, *first);
     // A softmax over nothing but -inf: to select instead of multiplying would leave NaN in the gradients.
     const bool empty_softmax = op_kind(found->site->name) == OpKind::softmax;
     if (const Candidate* const mask = failed_mask(ancestry, all, *found); mask != nullptr && !empty_softmax) {
@@ -577,8 +615,11 @@ RootCause find_root_cause(const TraceView& view, std::span<const SkipAnalysis> s
     }
     std::optional<Origin> found = origin_in(ancestry, scalers, step);
     if (found) {
-      const auto known = std::find_if(result.origins.begin(), result.origins.end(),
-                                      [&](const Origin& origin) { return origin.site == found->site; });
+      // An operator at the edge of its domain fails in one step, and its derivative in another.
+      const Site* const forward = view.forward_of(found->site->id);
+      const auto known = std::find_if(result.origins.begin(), result.origins.end(), [&](const Origin& origin) {
+        return origin.site == found->site || (forward != nullptr && origin.site == forward);
+      });
       if (known != result.origins.end()) {
         extend(*known, step);
       } else if (result.origins.empty() || independent(*found)) {

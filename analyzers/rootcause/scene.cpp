@@ -139,6 +139,67 @@ std::optional<double> mask_constant(const Origin& origin) noexcept {
   return puts && *beyond < 0 ? std::optional(*beyond) : std::nullopt;
 }
 
+namespace {
+
+/// The expand that made `input` of `user`, on the same line, of a tensor that `is_constant`. What was made of a tensor
+/// without a producer has none itself, so that only line and shape tell it.
+template <typename Predicate>
+const trace::Site* expansion_before(const TraceView& view, const trace::Site& user, const trace::TensorType& input,
+                                    Predicate is_constant) {
+  constexpr std::int64_t most_sites_back = 16;
+  const trace::SourceLine line = view.source_of(user.id);
+  for (std::int64_t id = user.id - 1; id >= std::max<std::int64_t>(user.id - most_sites_back, 0); --id) {
+    const trace::Site* const site = view.site(id);
+    if (site == nullptr || !base_name(site->name).starts_with("expand") || site->inputs.empty()) continue;
+    const trace::SourceLine here = view.source_of(id);
+    if (site->outputs.empty() || here.file != line.file || here.line != line.line) continue;
+    const trace::TensorType& output = site->outputs.front();
+    if (output.shape == input.shape && output.dtype == input.dtype && is_constant(site->inputs.front())) return site;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const trace::Site* infinite_constant(const TraceView& view, const Origin& origin) {
+  if (origin.kind != trace::OriginKind::input || origin.parameter != trace::none) return nullptr;
+  const auto is_constant = [](const trace::TensorType& type) {
+    const bool one = std::all_of(type.shape.begin(), type.shape.end(), [](std::int64_t extent) { return extent == 1; });
+    return one && type.dtype == trace::DType::float16 && type.producer == trace::none &&
+           type.parameter == trace::none && !type.requires_grad;
+  };
+  const trace::Site* taker = nullptr;
+  std::vector<std::int64_t> open;
+  std::set<std::int64_t> visited;
+  for (const trace::WitnessTensor& input : origin.event->inputs) {
+    if (input.stats.nonfinite() == 0 || receives_result(input)) continue;
+    if (input.stats.nan != 0) return nullptr;
+    if (input.type.producer == trace::none && is_constant(input.type)) {
+      taker = origin.site;
+    } else if (visited.insert(input.type.producer).second) {
+      open.push_back(input.type.producer);
+    }
+  }
+  while (!open.empty()) {
+    const trace::Site* const site = view.site(open.back());
+    open.pop_back();
+    if (site == nullptr) return nullptr;
+    if (view.totals(site->id).checked_calls != 0) continue;  // finite, or it would be the origin
+    if (op_kind(site->name) != OpKind::move) return nullptr;
+    for (const trace::TensorType& input : site->inputs) {
+      if (!trace::is_floating(input.dtype)) continue;
+      if (input.producer != trace::none) {
+        if (visited.insert(input.producer).second) open.push_back(input.producer);
+        continue;
+      }
+      const trace::Site* const user = is_constant(input) ? site : expansion_before(view, *site, input, is_constant);
+      if (user == nullptr) return nullptr;
+      if (taker == nullptr || user->id < taker->id) taker = user;
+    }
+  }
+  return taker;
+}
+
 const trace::WitnessTensor* saturating_mask(const Origin& origin) noexcept {
   const trace::NonfiniteEvent& event = *origin.event;
   const std::string_view base = base_name(origin.site->name);

@@ -51,6 +51,10 @@ struct Divisor {
 /// before it; empty when that is not what happened.
 [[nodiscard]] std::optional<double> mask_constant(const Origin& origin) noexcept;
 
+/// The first operator that takes the tensor of one fp16 value, made of a number of the program, from which all the
+/// infinities come that `origin` met; null where they come from something else.
+[[nodiscard]] const trace::Site* infinite_constant(const TraceView& view, const Origin& origin);
+
 /// The mask at the low end of the type whose sum with finite scores was -inf; null when that is not what happened.
 [[nodiscard]] const trace::WitnessTensor* saturating_mask(const Origin& origin) noexcept;
 

@@ -37,7 +37,9 @@ class ReproTest(AttachCase):
         self.assertIn("not one of the precision", self.shown("log_of_negative.py"))
 
     def test_eps_was_lost_before_the_call(self):
-        self.assertIn("the precision was lost before this call", self.shown("../recipes/lost_precision/eps_in_normalize.py"))
+        self.assertIn(
+            "the precision was lost before this call", self.shown("../recipes/lost_precision/eps_in_normalize.py")
+        )
 
     def test_healthy_run_has_none(self):
         done = self.run_with_repro(PYTHON, "-c", training())

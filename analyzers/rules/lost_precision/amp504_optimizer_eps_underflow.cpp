@@ -57,6 +57,12 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     }
     const trace::SiteTotals& divided = view.totals(division != nullptr ? division->id : trace::none);
     if (zeros == 0 && divided.nonfinite_calls == 0) continue;
+    // Without a zero in sight: what was non-finite before the first update is none of the optimizer's doing.
+    const auto& origins = context.root_cause().origins;
+    const bool brought = std::any_of(origins.begin(), origins.end(), [&](const Origin& origin) {
+      return origin.phase != trace::Phase::optimizer && origin.steps.first <= divided.first_nonfinite_step;
+    });
+    if (zeros == 0 && brought) continue;
     if (first == trace::none || (divided.first_nonfinite_step != trace::none && divided.first_nonfinite_step < first))
       first = divided.first_nonfinite_step;
 
@@ -92,6 +98,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
 }
 
 constexpr std::array needs = {Stream::ops, Stream::numerics};
+// Gradients that a guard of the model has made NaN leave the optimizer no good denominator either.
+constexpr std::array<std::string_view, 1> symptom_of = {"AMP502"};
 
 }  // namespace
 
@@ -103,6 +111,7 @@ const Rule rule_amp504 = {
     .severity = Severity::error,
     .summary = "the optimizer's eps and its state are zero in the type of the weights",
     .needs = needs,
+    .symptom_of = symptom_of,
     .evaluate = evaluate,
 };
 

@@ -6,14 +6,17 @@
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
 #include "analyzers/rootcause/evidence.h"
+#include "analyzers/rootcause/hidden.h"
+#include "analyzers/rootcause/scene.h"
 
 namespace ampscope::analyzers {
 
 namespace {
 
 const trace::WitnessTensor* bad_input(const trace::NonfiniteEvent& event) {
-  const auto found = std::find_if(event.inputs.begin(), event.inputs.end(),
-                                  [](const trace::WitnessTensor& input) { return input.stats.nonfinite() != 0; });
+  const auto found = std::find_if(event.inputs.begin(), event.inputs.end(), [](const trace::WitnessTensor& input) {
+    return input.stats.nonfinite() != 0 && !receives_result(input);
+  });
   return found != event.inputs.end() ? &*found : nullptr;
 }
 
@@ -24,6 +27,9 @@ Claim claim(const RuleContext& context, const Origin& origin) {
   const trace::WitnessTensor* const input = bad_input(*origin.event);
   // Data takes no gradient. What does was computed by something that was not seen.
   if (input == nullptr || input->type.requires_grad) return Claim::none;
+  // Made by a kernel of the region that nobody saw, or by the program's own number.
+  if (hidden_region(context.view(), *origin.site) != nullptr) return Claim::none;
+  if (infinite_constant(context.view(), origin) != nullptr) return Claim::none;
   return context.trace().hidden_regions.empty() ? Claim::proven : Claim::supported;
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -61,6 +62,88 @@ bool at_the_end(const Origin& origin, const Domain& domain) {
   return argument->stats.zero != 0 || argument->stats.min == end || argument->stats.max == domain.most;
 }
 
+/// A difference of two half-precision numbers that is as small as their own rounding.
+struct Cancellation {
+  const trace::Site* site = nullptr;
+  trace::DType dtype = trace::DType::unknown;
+  double operands = 0;  ///< largest of them
+  double step = 0;      ///< distance of neighbouring values there
+};
+
+/// The largest value that the operands of `site` had in `step`, or in any step where that was not looked at.
+double largest_operand(const TraceView& view, const trace::Site& site, std::int64_t step) {
+  double largest = 0;
+  for (const std::int64_t producer : view.producers(site.id)) {
+    double known = view.totals(producer).absmax;
+    for (const trace::SiteNumerics* row : view.numerics(producer)) {
+      if (row->step == step) known = row->stats.absmax;
+    }
+    largest = std::max(largest, known);
+  }
+  return largest;
+}
+
+/// The difference that `argument` is, through casts, views and numbers that are added to it or multiply it, where it is
+/// negative by no more than rounding explains: E[x²] − E[x]² is never negative otherwise.
+Cancellation cancellation_before(const TraceView& view, const trace::WitnessTensor& argument, std::int64_t step) {
+  constexpr int most_steps_back = 5;
+  constexpr double most_roundings = 8;
+  if (!argument.looked_at || argument.stats.min >= 0) return {};
+  const trace::Site* site = view.site(argument.type.producer);
+  for (int i = 0; site != nullptr && i < most_steps_back; ++i) {
+    const auto tensors = std::count_if(site->inputs.begin(), site->inputs.end(), [](const trace::TensorType& input) {
+      return trace::is_floating(input.dtype) && !input.shape.empty();
+    });
+    const std::string_view base = base_name(site->name);
+    if ((base == "sub" || base == "rsub") && tensors >= 2) {
+      const trace::DType dtype = site->outputs.empty() ? site->compute_dtype : site->outputs.front().dtype;
+      const double largest = largest_operand(view, *site, step);
+      if (!trace::is_half(dtype) || largest <= 0) return {};
+      const double ulp = std::exp2(std::floor(std::log2(largest)) + 1 - trace::float_limits(dtype).significand_bits);
+      return -argument.stats.min <= most_roundings * ulp ? Cancellation{site, dtype, largest, ulp} : Cancellation{};
+    }
+    const OpKind kind = op_kind(site->name);
+    const bool hands_on = kind == OpKind::move || kind == OpKind::cast ||
+                          ((base == "add" || base == "mul" || base == "div" || base == "sub") && tensors == 1);
+    if (!hands_on) return {};
+    const std::vector<std::int64_t> before = view.producers(site->id);
+    if (before.size() != 1) return {};
+    site = view.site(before.front());
+  }
+  return {};
+}
+
+void explain_cancellation(const RuleContext& context, const Origin& origin, const Cancellation& lost,
+                          Finding& finding) {
+  const TraceView& view = context.view();
+  const trace::WitnessTensor& argument = *argument_of(origin);
+  const std::string type = trace::short_dtype_name(lost.dtype);
+  const NonfiniteCounts counts = output_counts(*origin.event);
+  finding.culprit = context.culprit(lost.site->id);
+  finding.precision_fault = true;
+  finding.same_in_fp32 = false;
+  finding.title =
+      fmt::format("a difference of nearly equal {} values is negative by rounding, and {} needs it positive", type,
+                  base_name(origin.site->name));
+  finding.message = fmt::format(
+      "{} subtracts {} values of up to {}, which stand {} apart there. What is left is {}, negative by no more than "
+      "their "
+      "rounding, and {} makes {} of {} results of it. A variance as E[x²] - E[x]² loses its digits like this.",
+      view.describe(lost.site->id), type, number(lost.operands), number(lost.step), describe_range(argument.stats),
+      view.describe(origin.site->id), describe_bad(counts), count_of(static_cast<std::int64_t>(counts.elements)));
+  finding.message += describe_outcome(origin);
+  finding.proof = fmt::format("operands up to {}, {} apart in {} · argument {} · {} of {}", number(lost.operands),
+                              number(lost.step), type, describe_range(argument.stats), describe_bad(counts),
+                              count_of(static_cast<std::int64_t>(counts.elements)));
+  finding.evidence.emplace_back("largest_operand", lost.operands);
+  finding.evidence.emplace_back("rounding", lost.step);
+  finding.evidence.emplace_back("smallest", argument.stats.min);
+  finding.evidence.emplace_back("met_by", view.describe(origin.site->id));
+  add_scene(origin, finding);
+  finding.fix = "compute it in fp32: x.float() before the squares, and as the mean of (x - mean)²";
+  finding.fix_cpp = "compute it in fp32: x.to(torch::kFloat) before the squares, and as the mean of (x - mean)²";
+}
+
 Claim claim(const RuleContext& context, const Origin& origin) {
   if (!made_here(origin) || origin.phase == trace::Phase::backward) return Claim::none;
   const Domain* const domain = domain_of(*origin.site);
@@ -82,6 +165,11 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
   const Domain& domain = *domain_of(*origin.site);
   const trace::WitnessTensor& argument = *argument_of(origin);
   const bool outside = counts.nan != 0;
+  if (const Cancellation lost = cancellation_before(context.view(), argument, event.step);
+      outside && domain.least == 0 && lost.site != nullptr) {
+    explain_cancellation(context, origin, lost, finding);
+    return;
+  }
   const std::string_view base = base_name(origin.site->name);
   finding.title = outside ? std::string(domain.says) : fmt::format("{} at the end of its domain is infinite", base);
   finding.message = fmt::format("{} makes {} of {} results", context.view().describe(origin.site->id),

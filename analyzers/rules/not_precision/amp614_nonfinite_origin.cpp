@@ -7,6 +7,7 @@
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/rule_context.h"
 #include "analyzers/rootcause/evidence.h"
+#include "analyzers/rootcause/hidden.h"
 
 namespace ampscope::analyzers {
 
@@ -71,6 +72,14 @@ void explain(const RuleContext& context, const Origin& origin, Finding& finding)
         "{} is the first operation that was seen to pass it on; the one before whose results were not looked at is {}.",
         view.describe(event.site), where);
     finding.fix = "run again with --level full to see the operations in between";
+  } else if (origin.kind == trace::OriginKind::input && hidden_region(view, *origin.site) != nullptr) {
+    finding.title =
+        fmt::format("{} comes out of compiled code and is first seen in {}", what, base_name(origin.site->name));
+    finding.message = fmt::format(
+        "An input of {} is non-finite already. It lies in a compiled region, whose own kernels are not observed: one "
+        "of them made it, or the data hold it.",
+        where);
+    finding.fix = "run again with TORCHDYNAMO_DISABLE=1 (or backend=\"eager\"), so that compiled regions are seen";
   } else if (origin.kind != trace::OriginKind::producer && !origin.from_intended_infinity) {
     finding.title = fmt::format("{} is first seen in {}, which only passes it on", what, base_name(origin.site->name));
     finding.message = fmt::format("An input of {} is non-finite already, and what made it was not observed.", where);

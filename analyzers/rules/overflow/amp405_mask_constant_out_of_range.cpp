@@ -14,11 +14,36 @@ namespace {
 
 constexpr std::string_view refused = "cannot be converted to type";
 
-Claim claim(const RuleContext&, const Origin& origin) {
-  return mask_constant(origin) ? Claim::proven : Claim::none;
+Claim claim(const RuleContext& context, const Origin& origin) {
+  if (mask_constant(origin)) return Claim::proven;
+  return infinite_constant(context.view(), origin) != nullptr ? Claim::supported : Claim::none;
+}
+
+/// torch.tensor(1e10, dtype=torch.float16) is infinity before any operator sees it, and the number itself is gone.
+void explain_tensor(const RuleContext& context, const Origin& origin, const trace::Site& user, Finding& finding) {
+  const TraceView& view = context.view();
+  finding.culprit = context.culprit(user.id);
+  finding.title = "a constant of the program is infinity in fp16";
+  finding.message = fmt::format(
+      "{} takes a tensor of one fp16 value that no operator made, and it is infinite: a number beyond 65 504 was put "
+      "into it. Where such a number stands for a large distance or weight, fp32 holds it. {} then makes use of it.",
+      view.describe(user.id), view.describe(origin.site->id));
+  finding.message += describe_outcome(origin);
+  finding.proof = "a tensor of one fp16 value is infinite when it is first used · fp16 ends at 65 504";
+  finding.evidence.emplace_back("limit", trace::float_limits(trace::DType::float16).max);
+  add_scene(origin, finding);
+  finding.fix =
+      "make it in fp32: torch.tensor(value, dtype=torch.float32), and compute with it in fp32; or use a number below "
+      "65 504";
+  finding.fix_cpp = "make it in fp32: torch::tensor(value, torch::kFloat), or use a number below 65 504";
 }
 
 void explain(const RuleContext& context, const Origin& origin, Finding& finding) {
+  if (!mask_constant(origin)) {
+    if (const trace::Site* const user = infinite_constant(context.view(), origin); user != nullptr)
+      explain_tensor(context, origin, *user, finding);
+    return;
+  }
   const trace::NonfiniteEvent& event = *origin.event;
   const NonfiniteCounts counts = output_counts(event);
   const double constant = mask_constant(origin).value_or(std::numeric_limits<double>::infinity());

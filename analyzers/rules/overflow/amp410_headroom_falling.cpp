@@ -15,6 +15,8 @@ namespace ampscope::analyzers {
 
 namespace {
 
+constexpr double fewest_steps = 20;  ///< the first ones of a training run always grow
+
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -69,6 +71,23 @@ std::optional<Crossing> crossing_of(const std::vector<GrowthSample>& samples) {
   return by_amount->scatter < by_factor->scatter ? by_amount : by_factor;
 }
 
+/// The growth may have slowed down: then the later half tells a later end, or none.
+std::optional<Crossing> lasting_crossing(const std::vector<GrowthSample>& samples) {
+  const std::optional<Crossing> whole = crossing_of(samples);
+  const std::optional<Crossing> later = crossing_of({samples.end() - (samples.size() + 1) / 2, samples.end()});
+  if (!whole || !later) return std::nullopt;
+  return later->end > whole->end ? later : whole;
+}
+
+/// Whether the values have stopped growing since the last sample: every call is looked at for its largest value.
+bool has_stopped(const TraceView& view, std::int64_t site, const GrowthSample& last, double slope) {
+  constexpr double notable = 0.5;  ///< bits that the trend would have added
+  constexpr double share = 0.25;   ///< of which so many came
+  const trace::SiteTotals& totals = view.totals(site);
+  const double expected = slope * (static_cast<double>(totals.last_step) - last.step);
+  return totals.absmax > 0 && expected >= notable && std::log2(totals.absmax) - last.exponent < share * expected;
+}
+
 struct Candidate {
   std::int64_t site = trace::none;
   double largest = 0;
@@ -83,6 +102,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
   const TraceView& view = context.view();
   const double limit = std::log2(trace::float_limits(trace::DType::float16).max);
   const auto steps = static_cast<double>(view.steps());
+  if (steps < fewest_steps) return;
   std::optional<Candidate> nearest;
   std::int64_t sites = 0;
   for (const trace::Site& site : view.trace().sites) {
@@ -101,7 +121,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     if (samples.back().exponent - samples.front().exponent < context.parameter("min_growth")) continue;
     const Trend trend = trend_of(samples);
     if (trend.slope <= 0 || trend.low <= 0 || trend.rising < 0.9) continue;
-    const std::optional<Crossing> crossed = crossing_of(samples);
+    if (has_stopped(view, site.id, samples.back(), trend.slope)) continue;
+    const std::optional<Crossing> crossed = lasting_crossing(samples);
     if (!crossed) continue;
     Candidate candidate{site.id, largest, std::exp2(samples.front().exponent), trend, 0, 0, 0};
     // It has not been reached yet: not in the steps that were sampled, nor in those whose results were only checked.

@@ -33,9 +33,8 @@ bool takes_gradients(const TraceView& view, const trace::Site& collective) {
     for (const std::int64_t producer : view.producers(current)) {
       const trace::Site& made_by = *view.site(producer);
       if (made_by.phase == trace::Phase::backward) return true;
-      const bool of_parameters = std::any_of(made_by.inputs.begin(), made_by.inputs.end(), [](const auto& input) {
-        return input.parameter != trace::none;
-      });
+      const bool of_parameters = std::any_of(made_by.inputs.begin(), made_by.inputs.end(),
+                                             [](const auto& input) { return input.parameter != trace::none; });
       if (made_by.phase == trace::Phase::optimizer || of_parameters || !seen.insert(producer).second) continue;
       open.push_back(producer);
     }

@@ -127,8 +127,8 @@ constexpr std::array parameters = {
                   "skips that are neither settling nor upward probes which make a collapse"},
     ParameterSpec{"min_fall", 3, 1, 100, false, "powers of two that the scale must have fallen"},
 };
-constexpr std::array<std::string_view, 11> symptom_of = {
-    "AMP4", "AMP502", "AMP503", "AMP504", "AMP505", "AMP6", "AMP208", "AMP211", "AMP214", "AMP801", "AMP802"};
+constexpr std::array<std::string_view, 11> symptom_of = {"AMP4",   "AMP502", "AMP503", "AMP504", "AMP505", "AMP6",
+                                                         "AMP208", "AMP211", "AMP214", "AMP801", "AMP802"};
 
 }  // namespace
 

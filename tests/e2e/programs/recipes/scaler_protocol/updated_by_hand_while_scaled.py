@@ -1,4 +1,4 @@
-"""Gradient descent written by hand after a scaled backward pass: what goes into the weights is 65536 times too large."""
+"""Gradient descent written by hand after a scaled backward pass: what goes in is 65536 times as large."""
 
 # expect: AMP208 error source=update
 
