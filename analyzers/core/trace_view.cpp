@@ -418,8 +418,8 @@ void TraceView::index_outcomes() {
       if (event.kind != EventKind::optimizer_step) continue;
       stepped.insert(event.object);
       // As long as it is not known whose the parameters are, the flag may mean those of another optimizer.
-      flagged = flagged ||
-                ((event.flags & trace::event_flag::nonfinite_gradients) != 0 && !found_finite.contains(event.object));
+      const bool of_other = trace_->optimizers.size() > 1 && found_finite.contains(event.object);
+      flagged = flagged || ((event.flags & trace::event_flag::nonfinite_gradients) != 0 && !of_other);
     }
     if (flagged) {
       for (std::int64_t step = run.first_step; step < run.first_step + run.count; ++step) {

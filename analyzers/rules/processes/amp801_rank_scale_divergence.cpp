@@ -100,7 +100,6 @@ void evaluate_run(const RuleContext& context, std::vector<Finding>& findings) {
   std::vector<std::string> words;
   double smallest = 0;
   double largest = 0;
-  std::set<std::string> evidence_ranks;
   std::size_t common = ranks.front().states.size();
   for (const Rank& rank : ranks)
     common = std::min(common, rank.states.size());
