@@ -36,9 +36,10 @@ bool names(const Rule& rule, std::string_view code) {
                      [&](std::string_view cause) { return code.starts_with(cause); });
 }
 
-/// Whether the finding is about the birth of a value in the pass, and not about what an optimizer does afterwards.
+/// Whether the finding is about the birth of a value in the pass, and not about what an optimizer does afterwards or
+/// has left in a weight.
 bool born_in_pass(const Finding& finding) {
-  return !finding.chain.empty() && finding.culprit.phase != trace::Phase::optimizer;
+  return !finding.chain.empty() && finding.culprit.phase != trace::Phase::optimizer && !finding.culprit.parameter;
 }
 
 /// What an optimizer does in a step shows in the pass of the next one; what is born in the pass is there when the
