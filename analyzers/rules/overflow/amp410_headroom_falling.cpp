@@ -76,7 +76,9 @@ std::optional<Crossing> lasting_crossing(const std::vector<GrowthSample>& sample
   const std::optional<Crossing> whole = crossing_of(samples);
   const std::optional<Crossing> later = crossing_of({samples.end() - (samples.size() + 1) / 2, samples.end()});
   if (!whole || !later) return std::nullopt;
-  return later->end > whole->end ? later : whole;
+  Crossing lasting = later->end > whole->end ? *later : *whole;
+  lasting.earliest = std::min(later->earliest, whole->earliest);
+  return lasting;
 }
 
 /// Whether the values have stopped growing since the last sample: every call is looked at for its largest value.
