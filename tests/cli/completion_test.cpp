@@ -11,7 +11,6 @@ namespace ampscope::cli::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class Completion : public ::testing::Test {
  protected:
