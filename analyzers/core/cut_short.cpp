@@ -6,15 +6,19 @@
 #include <string>
 #include <string_view>
 
+#include "trace/autograd.h"
+
 namespace ampscope::analyzers {
 
 namespace {
 
-/// Words of exceptions that are raised over values: "Input contains NaN", "found invalid values", a failed assertion.
+/// Whether an exception was raised over values: "Input contains NaN", "found invalid values". An assertion without
+/// words may have been about anything; beside values that are not finite it was about them.
 bool speaks_of_values(std::string_view text) {
-  static constexpr std::array<std::string_view, 15> words = {
-      "nan",      "nans",  "inf",   "infs",     "infinite", "infinity", "finite",        "nonfinite",
-      "isfinite", "isnan", "isinf", "overflow", "diverged", "invalid",  "assertionerror"};
+  if (text.find("invalid values") != std::string_view::npos || text == "AssertionError") return true;
+  static constexpr std::array<std::string_view, 13> words = {
+      "nan",       "nans",     "inf",   "infs",  "infinite", "infinity", "finite",
+      "nonfinite", "isfinite", "isnan", "isinf", "overflow", "diverged"};
   std::string word;
   for (std::size_t i = 0; i <= text.size(); ++i) {
     const auto letter = static_cast<unsigned char>(i < text.size() ? text[i] : ' ');
@@ -34,12 +38,6 @@ bool ended_for_its_values(const trace::Trace& trace) {
   return trace.end->how == "exit" && trace.exit && trace.exit->status != 0;
 }
 
-bool depends_on_weights(const trace::NonfiniteEvent& event) {
-  const auto tracked = [](const trace::WitnessTensor& tensor) { return tensor.type.requires_grad; };
-  return std::any_of(event.inputs.begin(), event.inputs.end(), tracked) ||
-         std::any_of(event.outputs.begin(), event.outputs.end(), tracked);
-}
-
 }  // namespace
 
 std::optional<std::int64_t> step_cut_short(const TraceView& view) {
@@ -56,7 +54,7 @@ std::optional<std::int64_t> step_cut_short(const TraceView& view) {
   for (const trace::NonfiniteEvent& event : trace.nonfinite_events) {
     if (event.step < finished || event.kind == trace::OriginKind::absorber) continue;
     const trace::Site* const site = view.site(event.site);
-    if (site != nullptr && site->phase == trace::Phase::forward && depends_on_weights(event)) return event.step;
+    if (site != nullptr && site->phase == trace::Phase::forward && trace::depends_on_weights(event)) return event.step;
   }
   return std::nullopt;
 }

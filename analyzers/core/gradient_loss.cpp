@@ -8,6 +8,7 @@
 
 #include "analyzers/core/flush.h"
 #include "analyzers/core/op_kinds.h"
+#include "analyzers/core/scalars.h"
 
 namespace ampscope::analyzers {
 
@@ -60,13 +61,6 @@ bool may_get_only_zeros(const trace::Site& site, std::int64_t producer, const tr
   return false;
 }
 
-/// The number by which this call multiplies what it takes; 0 where it does something else.
-double multiplier(const trace::Site& site) {
-  const std::string_view base = base_name(site.name);
-  if ((base != "mul" && base != "div") || site.scalars.size() != 1 || site.scalars.front() == 0) return 0;
-  return base == "mul" ? site.scalars.front() : 1 / site.scalars.front();
-}
-
 /// Loss that a sampled step shows without an estimate: values of fp32 that a cast to fp16 made zero, those that are
 /// zero once a number has multiplied them, and products that came out zero everywhere from gradients that are not.
 void look_at_backward(const TraceView& view, GradientLoss& loss) {
@@ -74,7 +68,7 @@ void look_at_backward(const TraceView& view, GradientLoss& loss) {
   for (const trace::Site& site : view.trace().sites) {
     if (site.phase != trace::Phase::backward || site.in_recompute) continue;
     const OpKind kind = op_kind(site.name);
-    const double factor = std::abs(multiplier(site));
+    const double factor = std::abs(factor_of(site));
     if (kind != OpKind::cast && kind != OpKind::matmul && factor == 0) continue;
     for (const trace::SiteNumerics* after : view.numerics(site.id)) {
       if (after->dtype != DType::float16 || after->stats.count == 0) continue;

@@ -36,6 +36,11 @@ bool names(const Rule& rule, std::string_view code) {
                      [&](std::string_view cause) { return code.starts_with(cause); });
 }
 
+/// Whether the finding is about what an optimizer does, as its own code shows it.
+bool of_optimizer(const Finding& finding) {
+  return finding.culprit.phase == trace::Phase::optimizer && finding.chain.empty();
+}
+
 /// Whether the finding is about the birth of a value in the pass, and not about what an optimizer does afterwards or
 /// has left in a weight.
 bool born_in_pass(const Finding& finding) {
@@ -45,12 +50,13 @@ bool born_in_pass(const Finding& finding) {
 /// What an optimizer does in a step shows in the pass of the next one; what is born in the pass is there when the
 /// optimizer comes.
 bool in_time(const Finding& cause, const Finding& symptom) {
-  if (cause.culprit.phase == trace::Phase::optimizer && cause.chain.empty() && born_in_pass(symptom))
-    return cause.steps.first < symptom.steps.first;
-  // Of the two that explain each other, the optimizer's own finding knows more of what is born inside its step.
-  const bool own = symptom.culprit.phase == trace::Phase::optimizer && symptom.chain.empty();
+  if (of_optimizer(cause) && born_in_pass(symptom)) return cause.steps.first < symptom.steps.first;
+  // Of what is born inside an optimizer's step, the optimizer's own finding knows more: where each could explain the
+  // other, it is the cause.
+  const bool inside_step = !cause.chain.empty() && !born_in_pass(cause);
   const Rule* const rule = find_rule(cause.rule);
-  return !own || born_in_pass(cause) || cause.chain.empty() || rule == nullptr || !names(*rule, symptom.rule);
+  const bool mutual = rule != nullptr && names(*rule, symptom.rule);
+  return !(of_optimizer(symptom) && inside_step && mutual);
 }
 
 bool explains(const Draft& cause, const Draft& symptom) {

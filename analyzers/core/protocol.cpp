@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analyzers/core/op_kinds.h"
+#include "analyzers/core/scalars.h"
 
 namespace ampscope::analyzers {
 
@@ -169,14 +170,10 @@ bool may_know_scale(const TraceView& view) {
 
 bool multiplies_by_scale(const TraceView& view, std::int64_t id) {
   const trace::Site* const site = view.site(id);
-  if (site == nullptr || site->scalars.empty()) return false;
+  if (site == nullptr) return false;
   // The number is that of the first call.
   const double scale = view.scale_at(std::max<std::int64_t>(view.totals(id).first_step, 0)).value_or(1);
-  const std::string_view base = base_name(site->name);
-  const bool multiplies = base == "mul" || base == "foreach_mul";
-  if (scale == 1 || (!multiplies && base != "div" && base != "foreach_div")) return false;
-  const double factor = multiplies ? site->scalars.front() : 1 / site->scalars.front();
-  return std::abs(factor / scale - 1) < 1e-5;
+  return scale != 1 && std::abs(factor_of(*site) / scale - 1) < 1e-5;
 }
 
 const GradientState& ProtocolState::of(std::int64_t optimizer) const noexcept {
@@ -196,11 +193,8 @@ const trace::Site* unscaling_hook(const TraceView& view) {
   const auto& sites = view.trace().sites;
   const auto found = std::find_if(sites.begin(), sites.end(), [&](const trace::Site& site) {
     if (!runs_in_hook(view, site)) return false;
-    const std::string_view base = base_name(site.name);
-    const bool divides = base == "div" || base == "foreach_div";
-    if ((!divides && base != "mul" && base != "foreach_mul") || site.scalars.size() != 1) return false;
-    const double number = divides ? site.scalars.front() : 1 / site.scalars.front();
-    if (!(number >= smallest_scale)) return false;
+    const double number = 1 / factor_of(site);
+    if (!(number >= smallest_scale) || std::isinf(number)) return false;
     const auto scale = view.scale_at(std::max<std::int64_t>(view.totals(site.id).first_step, 0));
     return !scale || std::abs(number / *scale - 1) < 1e-5;
   });

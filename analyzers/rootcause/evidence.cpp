@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "analyzers/core/numbers.h"
+#include "analyzers/core/scalars.h"
 
 namespace ampscope::analyzers {
 
@@ -104,9 +105,8 @@ std::optional<std::int64_t> reduction_terms(const trace::Site& site, const trace
       if (floating(*at)) input = at;
     }
     if (input == event.inputs.end() || input->type.shape.empty()) return std::nullopt;
-    const auto named = std::find(event.scalar_names.begin(), event.scalar_names.end(), "dim");
-    const auto at = static_cast<std::size_t>(named - event.scalar_names.begin());
-    return at < event.scalars.size() ? extent(*input, event.scalars[at]) : std::nullopt;
+    const std::optional<double> dimension = scalar_named(event, "dim");
+    return dimension ? extent(*input, *dimension) : std::nullopt;
   }
   if (input == event.inputs.end() || event.outputs.empty()) return std::nullopt;
   const std::int64_t in = elements_of(*input);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analyzers/core/rounding.h"
+#include "analyzers/core/scalars.h"
 #include "analyzers/rootcause/scene.h"
 
 namespace ampscope::analyzers {
@@ -71,10 +72,7 @@ std::vector<double> guards(const Site& site) {
   const std::string_view base = base_name(site.name);
   if (!among(base, guarding) && !among(base, others) && base != "maximum" && base != "minimum") return {};
   std::vector<double> constants;
-  double factor = 1;
-  for (std::size_t i = 0; i < site.scalars.size(); ++i) {
-    if (i < site.scalar_names.size() && site.scalar_names[i] == "alpha") factor = site.scalars[i];
-  }
+  const double factor = scalar_named(site, "alpha").value_or(1);
   for (std::size_t i = 0; i < site.scalars.size(); ++i) {
     const std::string_view name = i < site.scalar_names.size() ? std::string_view(site.scalar_names[i]) : "";
     if (name == "alpha" || name == "dim" || name == "keepdim") continue;

@@ -104,15 +104,18 @@ std::vector<std::string> traces_of_run(std::vector<std::string> candidates, cons
 std::vector<std::string> with_siblings(const std::vector<std::string>& paths) {
   std::vector<std::string> all = paths;
   std::set<fs::path> known;
-  std::error_code error;
   std::set<Process> processes;
+  std::vector<std::pair<std::string, std::string>> given;  // path and run id
+  std::error_code error;
   for (const std::string& path : paths) {
     known.insert(fs::weakly_canonical(path, error));
-    if (trace::looks_like_trace(path)) processes.insert(process_of(peek_run(path)));
-  }
-  for (const std::string& path : paths) {
     if (!trace::looks_like_trace(path)) continue;  // load_traces says what is wrong with it
-    for (const std::string& sibling : traces_of_run(files_beside(path), peek_run(path).run_id)) {
+    const trace::RunInfo run = peek_run(path);
+    processes.insert(process_of(run));
+    given.emplace_back(path, run.run_id);
+  }
+  for (const auto& [path, run_id] : given) {
+    for (const std::string& sibling : traces_of_run(files_beside(path), run_id)) {
       // A copy of a trace is no further process.
       if (known.insert(fs::weakly_canonical(sibling, error)).second &&
           processes.insert(process_of(peek_run(sibling))).second)

@@ -20,6 +20,7 @@
 #include "probe/observe/python_frames.h"
 #include "probe/observe/self_test.h"
 #include "probe/observe/ticks.h"
+#include "trace/autograd.h"
 
 #ifndef AMPSCOPE_VERSION
 #error "AMPSCOPE_VERSION comes from CMake"
@@ -118,12 +119,8 @@ bool a_call_failed(Session& current) {
 bool ended_before_training(Session& current, const std::string& how) {
   if (how == "exception" && a_call_failed(current)) return true;
   const ThreadState* const thread = thread_state(current);
-  if (thread == nullptr) return false;
-  const auto tracked = [](const trace::WitnessTensor& tensor) { return tensor.type.requires_grad; };
-  return std::any_of(thread->step_events.begin(), thread->step_events.end(), [&](const trace::NonfiniteEvent& event) {
-    return std::any_of(event.inputs.begin(), event.inputs.end(), tracked) ||
-           std::any_of(event.outputs.begin(), event.outputs.end(), tracked);
-  });
+  return thread != nullptr &&
+         std::any_of(thread->step_events.begin(), thread->step_events.end(), trace::depends_on_weights);
 }
 
 void at_exit() {

@@ -88,7 +88,7 @@ if not shown:
 elif cured:
     print(f"the fault is one of the precision: in {wide} the result is finite")
 elif lost_before:
-    print(f"the precision was lost before this call: {zeros} of its arguments are zero, also in {wide}; see the fix above")
+    print(f"the precision was lost before this call: {zeros} elements of its arguments are zero; see the fix above")
 else:
     print("the fault is not one of the precision: the result is not finite there either")
 sys.exit(0 if shown and (cured == PRECISION_FAULT or lost_before) else 1)

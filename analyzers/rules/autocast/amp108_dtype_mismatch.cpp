@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <set>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "analyzers/core/numbers.h"
 #include "analyzers/core/op_kinds.h"
 #include "analyzers/core/rule_context.h"
+#include "analyzers/scaler/refusals.h"
 
 namespace ampscope::analyzers {
 
@@ -77,19 +79,19 @@ bool innermost_failure(const TraceView& view, const Site& site) {
                       [&](std::int64_t child) { return view.totals(child).failed_calls > 0; });
 }
 
-/// Whether what ended the program speaks of something else: two shapes that do not fit.
-bool failed_for_shape(const TraceView& view) {
-  if (!view.trace().end || view.trace().end->how != "exception") return false;
-  const std::string& text = view.trace().end->detail;
-  const auto says = [&](const char* word) { return text.find(word) != std::string::npos; };
-  return (says("shape") || says("size")) && !says("dtype") && !says("type") && !says("Half") && !says("BFloat16");
+bool contains_any(const std::string& text, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return text.find(word) != std::string::npos; });
 }
 
 bool failed_for_dtype(const TraceView& view) {
-  if (!view.trace().end || view.trace().end->how != "exception") return false;
-  const std::string& text = view.trace().end->detail;
-  const auto says = [&](const char* word) { return text.find(word) != std::string::npos; };
-  return says("dtype") || says("scalar type") || says("Half") || says("BFloat16");
+  return contains_any(last_words(view), {"dtype", "scalar type", "Half", "BFloat16"});
+}
+
+/// Whether what ended the program speaks of something else: two shapes that do not fit.
+bool failed_for_shape(const TraceView& view) {
+  return contains_any(last_words(view), {"shape", "size"}) && !contains_any(last_words(view), {"type"}) &&
+         !failed_for_dtype(view);
 }
 
 /// The call whose arguments differ: the innermost that failed, or one around it, up to a custom Function, whose own

@@ -10,6 +10,7 @@
 #include "analyzers/core/op_kinds.h"
 #include "analyzers/core/rounding.h"
 #include "analyzers/core/rule_context.h"
+#include "analyzers/core/scalars.h"
 
 namespace ampscope::analyzers {
 
@@ -39,19 +40,13 @@ std::optional<Merged> made_narrow(const TraceView& view, const trace::Site& site
   const trace::DType dtype = site.outputs.front().dtype;
   const trace::Site* const outer = view.parent(site);
   if (!trace::is_half(dtype) || (outer != nullptr && base_name(outer->name) == base)) return std::nullopt;
-  const auto scalar = [&](std::string_view name) -> std::optional<double> {
-    for (std::size_t i = 0; i < std::min(site.scalars.size(), site.scalar_names.size()); ++i) {
-      if (site.scalar_names[i] == name) return site.scalars[i];
-    }
-    return std::nullopt;
-  };
   const std::vector<std::int64_t>& shape = site.outputs.front().shape;
   if (shape.size() != 1 || shape.front() < few) return std::nullopt;
   const std::int64_t count = std::min<std::int64_t>(shape.front(), 1 << 20);
-  const double start = scalar("start").value_or(0);
-  double step = scalar("step").value_or(1);
+  const double start = scalar_named(site, "start").value_or(0);
+  double step = scalar_named(site, "step").value_or(1);
   if (base == "linspace")
-    step = (scalar("end").value_or(1) - start) / static_cast<double>(std::max<std::int64_t>(count - 1, 1));
+    step = (scalar_named(site, "end").value_or(1) - start) / static_cast<double>(std::max<std::int64_t>(count - 1, 1));
   if (step == 0) return std::nullopt;
   Merged merged{&site, dtype, count, 0, 0, 0};
   double last = std::nan("");

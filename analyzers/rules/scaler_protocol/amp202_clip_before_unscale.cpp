@@ -12,6 +12,7 @@
 #include "analyzers/core/op_kinds.h"
 #include "analyzers/core/protocol.h"
 #include "analyzers/core/rule_context.h"
+#include "analyzers/core/scalars.h"
 #include "analyzers/core/unscaled_operand.h"
 
 namespace ampscope::analyzers {
@@ -317,10 +318,7 @@ void find_in_backward(const TraceView& view, UnscaledOperands& operands, std::ve
 
 /// Whether a call divides by this number.
 bool divides_by(const trace::Site& site, double number) {
-  const std::string_view base = base_name(site.name);
-  if (site.scalars.empty()) return false;
-  if (base == "div" || base == "foreach_div") return site.scalars.front() == number;
-  return (base == "mul" || base == "foreach_mul") && std::abs(site.scalars.front() * number - 1) < 1e-5;
+  return std::abs(factor_of(site) * number - 1) < 1e-5;
 }
 
 /// The same order with a loss scale of the program's own: a clip, then a division by that scale.

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "analyzers/core/numbers.h"
-#include "analyzers/core/op_kinds.h"
 #include "analyzers/core/protocol.h"
 #include "analyzers/core/rule_context.h"
+#include "analyzers/core/scalars.h"
 
 namespace ampscope::analyzers {
 
@@ -54,15 +54,11 @@ std::map<std::int64_t, Bypass> find_bypasses(const TraceView& view) {
 /// parameter: one call (p.add_(p.grad, alpha=-lr)) or two (p -= lr * p.grad). nullopt: they have to do with each other
 /// in another way or not at all.
 std::optional<double> rate_of(const trace::Site& read, const trace::Site& write) {
-  if (read.id == write.id) {
-    const auto named = std::find(write.scalar_names.begin(), write.scalar_names.end(), "alpha");
-    const auto at = static_cast<std::size_t>(named - write.scalar_names.begin());
-    return at < write.scalars.size() ? std::abs(write.scalars[at]) : 1.0;
-  }
+  if (read.id == write.id) return std::abs(scalar_named(write, "alpha").value_or(1));
   const bool given = std::any_of(write.inputs.begin(), write.inputs.end(),
                                  [&](const trace::TensorType& input) { return input.producer == read.id; });
-  if (!given || base_name(read.name) != "mul" || read.scalars.size() != 1) return std::nullopt;
-  return std::abs(read.scalars.front());
+  const double factor = factor_of(read);
+  return given && factor != 0 ? std::optional(std::abs(factor)) : std::nullopt;
 }
 
 /// Updates without an optimizer: gradients of a scaled loss go into parameters as they are. The learning rate may hold
@@ -128,8 +124,7 @@ void report_by_hand(const RuleContext& context, const Bypass& bypass, std::vecto
   finding.evidence = {{"factor", factor}};
   finding.fix =
       "an optimizer, with scaler.step(optimizer); scaler.update() — or divide by scaler.get_scale() and leave out "
-      "steps "
-      "with non-finite gradients";
+      "steps with non-finite gradients";
   findings.push_back(std::move(finding));
 }
 

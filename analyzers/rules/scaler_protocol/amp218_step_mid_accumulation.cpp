@@ -10,6 +10,7 @@
 #include "analyzers/core/op_kinds.h"
 #include "analyzers/core/protocol.h"
 #include "analyzers/core/rule_context.h"
+#include "analyzers/core/scalars.h"
 #include "analyzers/scaler/refusals.h"
 
 namespace ampscope::analyzers {
@@ -110,12 +111,10 @@ struct Irregular {
 bool divided_by(const TraceView& view, std::int64_t loss, int number) {
   const std::vector<bool> reached = view.ancestors(loss);
   return std::any_of(view.trace().sites.begin(), view.trace().sites.end(), [&](const trace::Site& site) {
-    if (!reached[static_cast<std::size_t>(site.id)] || site.scalars.empty() || site.outputs.empty()) return false;
+    if (!reached[static_cast<std::size_t>(site.id)] || site.outputs.empty()) return false;
     const trace::TensorType& output = site.outputs.front();
     if (!output.requires_grad || !output.shape.empty()) return false;
-    const std::string_view name = base_name(site.name);
-    const double scalar = site.scalars.front();
-    return (name == "div" && scalar == number) || (name == "mul" && std::abs(scalar * number - 1) < 1e-6);
+    return std::abs(factor_of(site) * number - 1) < 1e-6;
   });
 }
 
