@@ -86,7 +86,7 @@ std::vector<ChainLink> build_chain(const TraceView& view, const Origin& origin, 
     if (loss != trace::none && loss != origin.event->site) {
       if (seen.contains(loss)) {
         chain.push_back(link_of(view, *seen[loss], *view.site(loss), "loss"));
-      } else {
+      } else if (!origin.outcome.cut_short) {
         ChainLink link;
         link.step = step;
         link.op = view.site(loss)->name;
