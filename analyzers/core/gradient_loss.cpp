@@ -20,12 +20,6 @@ using trace::GradientWindow;
 constexpr int largest_raise = 40;
 constexpr double negligible = 0.001;  ///< share that may stay lost at the scale that is proposed
 
-int smallest_kept(const GradientWindow& window) {
-  // The largest scale of the window: what was flushed at a smaller one then counts too low rather than too high.
-  const double scale = window.scale_max > 0 ? window.scale_max : 1;
-  return trace::float_limits(DType::float16).smallest_subnormal - static_cast<int>(std::lround(std::log2(scale)));
-}
-
 /// Whether an operand of this call is zero everywhere in that step, so that its product is zero in exact arithmetic
 /// too: LoRA's second matrix before the first update.
 bool multiplies_by_zeros(const TraceView& view, std::int64_t site, std::int64_t step) {
@@ -104,14 +98,6 @@ struct Fit {
   double weight = 1;
 };
 
-/// What is known of one parameter's gradient in one window.
-struct Look {
-  const GradientWindow* window = nullptr;
-  FlushEstimate estimate;
-  double zeros = 0;  ///< share of its elements
-  double lost = 0;   ///< share of its elements, estimated
-};
-
 /// Whether the smallest values that got through are a good part of all: the type's lower edge cuts the distribution
 /// where it is dense.
 bool cut_where_dense(const trace::ExponentHistogram& histogram, int smallest) {
@@ -125,16 +111,16 @@ bool cut_where_dense(const trace::ExponentHistogram& histogram, int smallest) {
 /// units, rows that are not in the batch) are there in the best step as well, and the rest came with the smaller
 /// gradients. The estimate from what got through alone reads low then, because most of it was flushed further up, in
 /// the gradients of activations.
-void count_growing_zeros(std::vector<Look>& looks) {
-  std::map<std::int64_t, const Look*> best;
-  for (const Look& look : looks) {
-    const Look*& known = best[look.window->parameter];
+void count_growing_zeros(std::vector<WindowLoss>& looks) {
+  std::map<std::int64_t, const WindowLoss*> best;
+  for (const WindowLoss& look : looks) {
+    const WindowLoss*& known = best[look.window->parameter];
     if (known == nullptr || look.zeros < known->zeros) known = &look;
   }
   std::map<std::int64_t, std::pair<double, double>> baseline;
   for (const auto& [parameter, look] : best)
     baseline[parameter] = {look->zeros, look->lost};
-  for (Look& look : looks) {
+  for (WindowLoss& look : looks) {
     if (look.lost == 0 || !cut_where_dense(look.window->stats.exponents, smallest_kept(*look.window))) continue;
     const auto& [zeros, lost] = baseline[look.window->parameter];
     look.lost = std::clamp(look.zeros - zeros + lost, look.lost, std::max(look.lost, look.zeros));
@@ -172,6 +158,26 @@ std::set<std::int64_t> slices_to_look_at(const TraceView& view) {
 
 }  // namespace
 
+int smallest_kept(const GradientWindow& window) {
+  // The largest scale of the window: what was flushed at a smaller one then counts too low rather than too high.
+  const double scale = window.scale_max > 0 ? window.scale_max : 1;
+  return trace::float_limits(DType::float16).smallest_subnormal - static_cast<int>(std::lround(std::log2(scale)));
+}
+
+std::vector<WindowLoss> window_losses(std::span<const GradientWindow* const> windows) {
+  std::vector<WindowLoss> losses;
+  losses.reserve(windows.size());
+  for (const GradientWindow* window : windows) {
+    WindowLoss loss{window, FlushEstimate(window->stats, smallest_kept(*window))};
+    const auto count = static_cast<double>(window->stats.count);
+    loss.zeros = static_cast<double>(window->stats.zero) / count;
+    loss.lost = loss.estimate.lost() / count;
+    losses.push_back(loss);
+  }
+  count_growing_zeros(losses);
+  return losses;
+}
+
 GradientLoss measure_gradient_loss(const TraceView& view, double notable) {
   GradientLoss loss;
   look_at_backward(view, loss);
@@ -181,16 +187,12 @@ GradientLoss measure_gradient_loss(const TraceView& view, double notable) {
   std::vector<Fit> fits;
   double largest = 0;
   const std::set<std::int64_t> looked_at = slices_to_look_at(view);
-  std::vector<Look> looks;
+  std::vector<const GradientWindow*> windows;
   for (const GradientWindow& window : view.trace().gradients) {
-    if (!usable(window) || !looked_at.contains(window.first_step) || window.stats.exponents.empty()) continue;
-    Look look{&window, FlushEstimate(window.stats, smallest_kept(window))};
-    const auto count = static_cast<double>(window.stats.count);
-    look.zeros = static_cast<double>(window.stats.zero) / count;
-    look.lost = look.estimate.lost() / count;
-    looks.push_back(look);
+    if (usable(window) && looked_at.contains(window.first_step) && !window.stats.exponents.empty())
+      windows.push_back(&window);
   }
-  count_growing_zeros(looks);
+  const std::vector<WindowLoss> looks = window_losses(windows);
   auto next_look = looks.cbegin();
   for (const GradientWindow& window : view.trace().gradients) {
     if (!usable(window) || !looked_at.contains(window.first_step)) continue;
@@ -208,7 +210,7 @@ GradientLoss measure_gradient_loss(const TraceView& view, double notable) {
     }
     slice.any_nonzero = true;
     largest = std::max(largest, window.stats.absmax);
-    const Look& look = *next_look++;
+    const WindowLoss& look = *next_look++;
     if (look.lost == 0) continue;
     const double lost_here = elements * look.lost;
     slice.lost += lost_here;

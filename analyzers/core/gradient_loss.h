@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "analyzers/core/finding.h"
+#include "analyzers/core/flush.h"
 #include "analyzers/core/trace_view.h"
 
 namespace ampscope::analyzers {
@@ -15,6 +17,21 @@ struct ParameterLoss {
   double share = 0;       ///< of its elements, over the steps looked at
   bool all_zero = false;  ///< not one element got through
 };
+
+/// What is known of one parameter's gradient in one window.
+struct WindowLoss {
+  const trace::GradientWindow* window = nullptr;
+  FlushEstimate estimate;  ///< from what got through
+  double zeros = 0;        ///< share of its elements
+  double lost = 0;         ///< share of its elements; at least what `estimate` says
+};
+
+/// Exponent of the smallest positive value that the gradients of a window can have had, unscaled.
+[[nodiscard]] int smallest_kept(const trace::GradientWindow& window);
+
+/// Of windows of fp16 gradients that hold other values than zero, in their order. What a parameter's best window has
+/// tells of its others, so they are to be given together.
+[[nodiscard]] std::vector<WindowLoss> window_losses(std::span<const trace::GradientWindow* const> windows);
 
 struct GradientLoss {
   double elements = 0;    ///< looked at, weighted

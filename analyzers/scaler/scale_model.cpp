@@ -139,6 +139,7 @@ std::vector<FlushSlice> make_slices(const TraceView& view) {
   }
   const std::size_t every = windows / most_windows + 1;
   std::vector<FlushSlice> slices;
+  std::vector<const GradientWindow*> with_values;
   std::size_t index = 0;
   for (const auto& [first, list] : by_step) {
     if (index++ % every != 0) {
@@ -150,19 +151,27 @@ std::vector<FlushSlice> make_slices(const TraceView& view) {
     for (const GradientWindow* window : list) {
       slice.last_step = std::max(slice.last_step, window->last_step);
       slice.elements += static_cast<double>(window->stats.count);
+      if (!window->stats.exponents.empty()) with_values.push_back(window);
+    }
+    slices.push_back(std::move(slice));
+  }
+  const std::vector<WindowLoss> losses = window_losses(with_values);
+  auto next = losses.cbegin();
+  for (FlushSlice& slice : slices) {
+    for (const GradientWindow* window : by_step.at(slice.first_step)) {
       const bool zeros = window->stats.exponents.empty();
       if (zeros && (window->stats.nonfinite() != 0 || !entirely.contains(window->parameter))) continue;
       const double scale = window->scale_max > 0 && std::isfinite(window->scale_max) ? window->scale_max : 1;
       const int recorded = static_cast<int>(std::lround(std::log2(scale)));
-      const int smallest = trace::float_limits(DType::float16).smallest_subnormal - recorded;
-      ParameterFlush parameter{window, FlushEstimate(window->stats, smallest), recorded, zeros};
+      ParameterFlush parameter{window, zeros ? FlushEstimate(window->stats, smallest_kept(*window)) : next->estimate,
+                               0, recorded, zeros};
+      if (!zeros) parameter.lost_as_recorded = (next++)->lost * static_cast<double>(window->stats.count);
       for (std::size_t i = 0; i < FlushSlice::scales; ++i)
         slice.share[i] += parameter.lost(FlushSlice::lowest_log2 + static_cast<int>(i));
       slice.parameters.push_back(parameter);
     }
     for (double& share : slice.share)
       share /= slice.elements;
-    slices.push_back(std::move(slice));
   }
   return slices;
 }
@@ -172,11 +181,14 @@ std::vector<FlushSlice> make_slices(const TraceView& view) {
 double ParameterFlush::lost(int log2_scale) const {
   // Nothing tells how far below the edge they lie: at a scale that is notably larger they may be back.
   if (all_zero) return log2_scale <= recorded_log2 + 1 ? static_cast<double>(window->stats.count) : 0;
-  if (log2_scale >= recorded_log2) return estimate.lost_if_raised(log2_scale - recorded_log2);
+  if (log2_scale >= recorded_log2) {
+    const double kept_again = estimate.lost() > 0 ? lost_as_recorded / estimate.lost() : 1;
+    return kept_again * estimate.lost_if_raised(log2_scale - recorded_log2);
+  }
   // Half of the smallest subnormal rounds to zero, what is larger does not.
   constexpr int rounds_to_zero = -25;
   const double more = static_cast<double>(window->stats.exponents.below(rounds_to_zero - log2_scale));
-  return std::min(estimate.lost() + more, static_cast<double>(window->stats.count));
+  return std::min(lost_as_recorded + more, static_cast<double>(window->stats.count));
 }
 
 double ParameterFlush::overflowed(int log2_scale) const {
@@ -202,6 +214,41 @@ bool no_scale_helps(const TraceView& view, std::int64_t step) {
     return event->replay.done && !event->replay.finite;
   }
   return false;
+}
+
+ProgramsHand programs_hand(const TraceView& view, std::int64_t scaler) {
+  ProgramsHand hand;
+  std::size_t updates = 0;
+  bool same = true;
+  bool lowers = true;
+  bool raises = true;
+  const trace::ScalerUpdate* previous = nullptr;
+  const auto add = [&](float from, float to) {
+    if (updates == 0) return;  // that is where the run starts
+    if (!hand.assigned.empty()) same = same && hand.assigned.back().scale == to;
+    lowers = lowers && to < from;
+    raises = raises && to > from;
+    hand.assigned.push_back({updates, to});
+  };
+  for (const trace::ScalerUpdate* update : view.updates(scaler)) {
+    if (previous != nullptr && previous->scale_after != update->scale_before) {
+      add(previous->scale_after, update->scale_before);
+    }
+    if (update->assigned) {
+      add(update->scale_before, update->scale_after);
+    } else {
+      ++updates;
+    }
+    previous = update;
+  }
+  if (hand.assigned.empty()) return hand;
+  // One value that only ever lowers the scale, or only ever raises it, is a bound that the program keeps it in. What is
+  // set once says nothing of what it would be set to elsewhere.
+  if (same && hand.assigned.size() > 1 && (lowers || raises)) {
+    (lowers ? hand.ceiling : hand.floor) = hand.assigned.front().scale;
+    hand.assigned.clear();
+  }
+  return hand;
 }
 
 std::optional<ScaleModel> make_scale_model(const TraceView& view, std::int64_t scaler) {
@@ -235,6 +282,12 @@ std::optional<ScaleModel> make_scale_model(const TraceView& view, std::int64_t s
   }
   model.slices = make_slices(view);
   if (model.limits.empty() || !seen.anything()) return std::nullopt;
+  model.hand = programs_hand(view, scaler);
+  for (const trace::ScalerUpdate* update : view.updates(scaler)) {
+    if (update->assigned) continue;
+    model.first_tracker = update->tracker_before;
+    break;
+  }
   interpolate(model.limits, known);
   model.measured = static_cast<double>(alone) / static_cast<double>(model.limits.size());
   return model;

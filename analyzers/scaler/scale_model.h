@@ -31,8 +31,9 @@ struct StepLimit {
 struct ParameterFlush {
   const trace::GradientWindow* window = nullptr;
   FlushEstimate estimate;
-  int recorded_log2 = 0;  ///< loss scale at which they were recorded
-  bool all_zero = false;  ///< not one element got through, while others were seen to be flushed
+  double lost_as_recorded = 0;  ///< elements flushed at the scale in use; more than the estimate where zeros grew
+  int recorded_log2 = 0;        ///< loss scale at which they were recorded
+  bool all_zero = false;        ///< not one element got through, while others were seen to be flushed
   /// Elements that are zero at 2^`log2_scale` and are not in exact arithmetic.
   [[nodiscard]] double lost(int log2_scale) const;
   /// Elements that are infinite at 2^`log2_scale`.
@@ -52,11 +53,25 @@ struct FlushSlice {
   [[nodiscard]] double share_at(double scale) const noexcept;
 };
 
+/// What the program does to the scale besides its updates: update(new_scale), a state restored, a write of its own.
+struct ProgramsHand {
+  struct Assignment {
+    std::size_t updates = 0;  ///< that came before it
+    float scale = 0;
+  };
+  std::vector<Assignment> assigned;  ///< in order; empty where one of the bounds says it
+  std::optional<float> ceiling;      ///< it never lets the scale be larger
+  std::optional<float> floor;        ///< … smaller
+  [[nodiscard]] bool any() const noexcept { return !assigned.empty() || ceiling || floor; }
+};
+
 struct ScaleModel {
   std::int64_t scaler = trace::none;
   std::vector<StepLimit> limits;   ///< by update; those that only set the scale are left out
   std::vector<FlushSlice> slices;  ///< by first step
   double measured = 0;             ///< share of the updates whose limit was seen in that very step
+  std::int32_t first_tracker = 0;  ///< growth tracker at the first update: not 0 where a state was restored
+  ProgramsHand hand;
 };
 
 /// Largest unscaled magnitude that overflows at scale 1: what rounds to more than fp16's largest value.

@@ -61,7 +61,9 @@ SkipAnalysis analyze_skips(const TraceView& view, std::int64_t scaler, const Ski
     result.lowest_scale = std::min(result.lowest_scale, static_cast<double>(update->scale_after));
   }
 
-  const std::size_t settled = settling_end(updates, limits.settled_after);
+  // A scaler that tries a larger scale more often than that never has so many good updates.
+  const std::int64_t quiet = std::min(limits.settled_after, std::max<std::int64_t>(result.growth_interval, 1));
+  const std::size_t settled = settling_end(updates, quiet);
   const bool ever_settled = settled < updates.size();
   result.settled_scale = ever_settled ? updates[settled]->scale_before : result.first_scale;
   if (ever_settled) result.settled_step = updates[settled]->step;

@@ -23,6 +23,8 @@ constexpr double notable_loss = 0.05;
 ScaleModel first_part(const ScaleModel& model, std::size_t updates) {
   ScaleModel part;
   part.scaler = model.scaler;
+  part.first_tracker = model.first_tracker;
+  part.hand = model.hand;
   part.limits.assign(model.limits.begin(), model.limits.begin() + static_cast<std::ptrdiff_t>(updates));
   for (const FlushSlice& slice : model.slices) {
     if (slice.first_step > part.limits.back().step) break;

@@ -28,18 +28,17 @@ std::string literal(double value, const char* power_of_two) {
   return text;
 }
 
-std::vector<std::string> arguments(const ScalerSettings& settings, const char* pattern, const char* power_of_two) {
+/// Settings that are not the `usual` ones. `first` is the name of the scale they start from.
+std::vector<std::string> arguments(const ScalerSettings& settings, const char* pattern, const char* power_of_two,
+                                   const ScalerSettings& usual = torch_defaults, const char* first = "init_scale") {
   std::vector<std::string> list;
   const auto add = [&](const char* name, const std::string& value) {
     list.push_back(fmt::format(fmt::runtime(pattern), name, value));
   };
-  if (settings.init_scale != torch_defaults.init_scale) add("init_scale", literal(settings.init_scale, power_of_two));
-  if (settings.growth_factor != torch_defaults.growth_factor)
-    add("growth_factor", literal(settings.growth_factor, "{}"));
-  if (settings.backoff_factor != torch_defaults.backoff_factor) {
-    add("backoff_factor", literal(settings.backoff_factor, "{}"));
-  }
-  if (settings.growth_interval != torch_defaults.growth_interval) {
+  if (settings.init_scale != usual.init_scale) add(first, literal(settings.init_scale, power_of_two));
+  if (settings.growth_factor != usual.growth_factor) add("growth_factor", literal(settings.growth_factor, "{}"));
+  if (settings.backoff_factor != usual.backoff_factor) add("backoff_factor", literal(settings.backoff_factor, "{}"));
+  if (settings.growth_interval != usual.growth_interval) {
     add("growth_interval", fmt::format("{}", settings.growth_interval));
   }
   return list;
@@ -105,6 +104,18 @@ std::string cpp_line(const ScalerSettings& settings) {
                      fmt::join(arguments(settings, ".{} = {}", "0x1p{}"), ", "));
 }
 
+std::string python_line(const Tuning& tuning, bool restored, const std::string& device_type) {
+  if (!restored || !tuning.changed) return python_line(tuning.recommended, device_type);
+  return fmt::format("state.update({}); scaler.load_state_dict(state)",
+                     fmt::join(arguments(tuning.recommended, "{}={}", "2.0**{}", tuning.today, "scale"), ", "));
+}
+
+std::string cpp_line(const Tuning& tuning, bool restored) {
+  if (!restored || !tuning.changed) return cpp_line(tuning.recommended);
+  return fmt::format("{}; scaler.load_state_dict(state);",
+                     fmt::join(arguments(tuning.recommended, "state.{} = {}", "0x1p{}", tuning.today, "scale"), "; "));
+}
+
 std::vector<TuningReport> report_tuning(const TraceView& view, const SettingsQuestion& question) {
   std::vector<TuningReport> reports;
   for (const trace::Scaler& scaler : view.trace().scalers) {
@@ -113,6 +124,7 @@ std::vector<TuningReport> report_tuning(const TraceView& view, const SettingsQue
     report.implementation = scaler.implementation;
     report.source = view.place(scaler.source);
     report.device_type = device_type(view.run());
+    report.restored = scaler.restored;
     for (const trace::Parameter& parameter : view.trace().parameters)
       report.parameters.push_back(parameter.name);
     const auto updates = view.updates(scaler.id);

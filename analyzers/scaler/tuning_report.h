@@ -28,6 +28,7 @@ struct TuningReport {
   std::string implementation;
   std::string source;       ///< "train.py:46", where update is called
   std::string device_type;  ///< "cpu", "cuda"
+  bool restored = false;    ///< from a checkpoint, whose scale and settings replace those of the constructor
   std::int64_t updates = 0;
   std::int64_t first_step = 0;
   std::int64_t last_step = 0;
@@ -52,5 +53,8 @@ struct TuningReport {
 /// The line to paste; settings that are torch's defaults are left out.
 [[nodiscard]] std::string python_line(const ScalerSettings& settings, const std::string& device_type);
 [[nodiscard]] std::string cpp_line(const ScalerSettings& settings);
+/// The line with what is recommended: that above, or what to change in the checkpoint the scaler is restored from.
+[[nodiscard]] std::string python_line(const Tuning& tuning, bool restored, const std::string& device_type);
+[[nodiscard]] std::string cpp_line(const Tuning& tuning, bool restored);
 
 }  // namespace ampscope::analyzers

@@ -13,6 +13,33 @@ ScalerFactors factors(const ScalerSettings& settings) {
   return {settings.growth_factor, settings.backoff_factor, static_cast<std::int32_t>(settings.growth_interval)};
 }
 
+/// Goes through the updates of a scaler as the model and the program's own hand on the scale say.
+class Walk {
+ public:
+  Walk(const ScaleModel& model, const ScalerSettings& settings)
+      : hand_(model.hand),
+        factors_(factors(settings)),
+        state_{static_cast<float>(settings.init_scale), model.first_tracker} {}
+
+  [[nodiscard]] float scale() const noexcept { return state_.scale; }
+
+  void update(bool skip) {
+    state_ = updated(state_, skip ? 1.0F : 0.0F, factors_);
+    ++updates_;
+    if (hand_.ceiling) state_.scale = std::min(state_.scale, *hand_.ceiling);
+    if (hand_.floor) state_.scale = std::max(state_.scale, *hand_.floor);
+    for (; assigned_ < hand_.assigned.size() && hand_.assigned[assigned_].updates <= updates_; ++assigned_)
+      state_.scale = hand_.assigned[assigned_].scale;
+  }
+
+ private:
+  const ProgramsHand& hand_;
+  ScalerFactors factors_;
+  ScalerState state_;
+  std::size_t updates_ = 0;
+  std::size_t assigned_ = 0;
+};
+
 enum class Reading : std::uint8_t { estimate, low, high, by_progress };
 
 /// Updates of the recorded run by the number of steps taken before them: what the weights had gone through.
@@ -25,8 +52,7 @@ std::vector<std::size_t> first_with_progress(const std::vector<StepLimit>& limit
 }
 
 std::int64_t count_skips(const ScaleModel& model, const ScalerSettings& settings, Reading reading) {
-  const ScalerFactors all = factors(settings);
-  ScalerState state{static_cast<float>(settings.init_scale), 0};
+  Walk walk(model, settings);
   const std::vector<std::size_t> taken_at =
       reading == Reading::by_progress ? first_with_progress(model.limits) : std::vector<std::size_t>{};
   std::size_t taken = 0;
@@ -38,10 +64,10 @@ std::int64_t count_skips(const ScaleModel& model, const ScalerSettings& settings
     if (reading == Reading::by_progress && !taken_at.empty()) {
       limit = model.limits[taken_at[std::min(taken, taken_at.size() - 1)]].scale;
     }
-    const bool skip = at.forced || static_cast<double>(state.scale) >= limit;
+    const bool skip = at.forced || static_cast<double>(walk.scale()) >= limit;
     skips += skip ? 1 : 0;
     taken += skip ? 0 : 1;
-    state = updated(state, skip ? 1.0F : 0.0F, all);
+    walk.update(skip);
   }
   return skips;
 }
@@ -72,10 +98,10 @@ void add_details(const ScaleModel& model, const std::vector<float>& scales, Pred
 }  // namespace
 
 Prediction predict(const ScaleModel& model, const ScalerSettings& settings, const WhatIfOptions& options) {
-  constexpr std::int64_t quiet = 20;  // as in SkipLimits: so many good updates end the settling
-  const ScalerFactors all = factors(settings);
+  // So many good updates end the settling, as in analyze_skips.
+  const std::int64_t quiet = std::min<std::int64_t>(20, std::max<std::int64_t>(settings.growth_interval, 1));
+  Walk walk(model, settings);
   Prediction result;
-  ScalerState state{static_cast<float>(settings.init_scale), 0};
   result.lowest_scale = settings.init_scale;
   std::vector<float> scales;
   std::size_t slice = 0;
@@ -83,7 +109,7 @@ Prediction predict(const ScaleModel& model, const ScalerSettings& settings, cons
   bool settled = false;
   for (std::size_t i = 0; i < model.limits.size(); ++i) {
     const StepLimit& at = model.limits[i];
-    const auto scale = static_cast<double>(state.scale);
+    const auto scale = static_cast<double>(walk.scale());
     const bool skip = at.forced || scale >= at.scale;
     double flushed = 0;
     if (!skip && !model.slices.empty()) {
@@ -100,25 +126,26 @@ Prediction predict(const ScaleModel& model, const ScalerSettings& settings, cons
     good = skip ? 0 : good + 1;
     if (!settled && skip) result.settled_after = static_cast<std::int64_t>(i) + 1;
     settled = settled || good >= quiet;
-    const float before = state.scale;
-    state = updated(state, skip ? 1.0F : 0.0F, all);
-    result.lowest_scale = std::min(result.lowest_scale, static_cast<double>(state.scale));
+    const float before = walk.scale();
+    walk.update(skip);
+    const auto after = static_cast<double>(walk.scale());
+    result.lowest_scale = std::min(result.lowest_scale, after);
     if (!options.details) continue;
     scales.push_back(before);
     auto& timeline = result.timeline;
     if (!skip && !timeline.empty() && !timeline.back().skipped && timeline.back().scale == scale) {
       timeline.back().last_step = at.step;
-      timeline.back().scale_after = static_cast<double>(state.scale);
+      timeline.back().scale_after = after;
     } else {
       ScalerTimelineEntry entry;
       entry.first_step = entry.last_step = at.step;
       entry.scale = scale;
-      entry.scale_after = static_cast<double>(state.scale);
+      entry.scale_after = after;
       entry.skipped = skip;
       timeline.push_back(std::move(entry));
     }
   }
-  result.final_scale = static_cast<double>(state.scale);
+  result.final_scale = static_cast<double>(walk.scale());
   result.skips_low = result.skips_high = result.whole.skips;
   if (options.interval) {
     for (const Reading reading : {Reading::low, Reading::high, Reading::by_progress}) {

@@ -88,6 +88,7 @@ Json scaler_json(const analyzers::TuningReport& report) {
   out["actual_skips"] = tuning.actual_skips;
   out["changed"] = tuning.changed;
   out["can_choose"] = tuning.can_choose;
+  out["restored"] = report.restored;
   out["today"] = prediction_json(tuning.predicted_today, tuning.today, report.parameters);
   out["recommended"] = prediction_json(tuning.predicted_recommended, tuning.recommended, report.parameters);
   out["asked"] = report.asked ? prediction_json(report.asked->predicted, report.asked->settings, report.parameters)
@@ -110,8 +111,7 @@ Json scaler_json(const analyzers::TuningReport& report) {
                             {"parameters", parameters_json(none->parameters, report.parameters)},
                             {"overflows_in", texts(report.overflow_places)}};
   }
-  out["code"] = {{"python", analyzers::python_line(tuning.recommended, report.device_type)},
-                 {"cpp", analyzers::cpp_line(tuning.recommended)}};
+  out["code"] = {{"python", analyzers::python_line(tuning, report.restored, report.device_type)}, {"cpp", analyzers::cpp_line(tuning, report.restored)}};
   return out;
 }
 

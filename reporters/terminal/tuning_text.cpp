@@ -160,6 +160,9 @@ void scaler(Sheet& sheet, const TuningReport& report) {
     sheet.line(Tone::plain, "not tuned: " + report.not_tuned_because);
     return;
   }
+  if (report.restored) {
+    sheet.item("restored", "its scale and settings come from a checkpoint, which replaces those of the constructor");
+  }
   for (const std::string& sentence : report.disagreements)
     sheet.item("not its own", sentence);
   sheet.gap();
@@ -170,8 +173,8 @@ void scaler(Sheet& sheet, const TuningReport& report) {
   for (const analyzers::SettingChoice& choice : report.tuning.choices)
     sheet.item(choice.name, choice.reason);
   sheet.gap();
-  sheet.code("Python", analyzers::python_line(report.tuning.recommended, report.device_type));
-  sheet.code("C++", analyzers::cpp_line(report.tuning.recommended));
+  sheet.code("Python", analyzers::python_line(report.tuning, report.restored, report.device_type));
+  sheet.code("C++", analyzers::cpp_line(report.tuning, report.restored));
   sheet.gap();
   sheet.line(
       Tone::faint,

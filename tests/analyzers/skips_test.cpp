@@ -69,6 +69,13 @@ TEST(Skips, ProbesAreAtLeastAGrowthIntervalApart) {
   EXPECT_FALSE(skips.collapsed);
 }
 
+TEST(Skips, AScalerThatTriesOftenSettlesAsWell) {
+  const SkipAnalysis skips = skips_of(run_of("xxxx" + times(6, good(10) + "x"), 10));
+  EXPECT_EQ(skips.settled_step, 4);
+  EXPECT_EQ(skips.count(SkipKind::settling), 4);
+  EXPECT_EQ(skips.count(SkipKind::probe), 6);
+}
+
 TEST(Skips, FewLateOnesAreIsolated) {
   const SkipAnalysis skips = skips_of(run_of(good(86) + "x" + good(144) + "x" + good(203)));
   EXPECT_EQ(skips.count(SkipKind::isolated), 2);

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyzers/core/gradient_loss.h"
 #include "analyzers/scaler/tuning_report.h"
 #include "trace/series.h"
 
@@ -259,8 +260,26 @@ TEST(Tuner, WritesLinesToPaste) {
   EXPECT_EQ(cpp_line({0x1p12, 2, 0.5, 2000}), "executor::GradScaler scaler({.init_scale = 0x1p12});");
 }
 
-/// A run on disk would hold the same: updates, one series and gradients.
-trace::Trace recorded(const std::vector<double>& largest, const ScalerSettings& settings) {
+TEST(Tuner, WritesWhatToChangeInACheckpoint) {
+  Tuning tuning;
+  tuning.today = {65536, 2, 0.5, 2000};
+  tuning.recommended = {0x1p12, 2, 0.5, 500};
+  tuning.changed = true;
+  EXPECT_EQ(python_line(tuning, true, "cuda"),
+            "state.update(scale=2.0**12, growth_interval=500); scaler.load_state_dict(state)");
+  EXPECT_EQ(cpp_line(tuning, true),
+            "state.scale = 0x1p12; state.growth_interval = 500; scaler.load_state_dict(state);");
+  EXPECT_EQ(python_line(tuning, false, "cuda"), python_line(tuning.recommended, "cuda"));
+  // What is not changed leaves the checkpoint as it is, also where its settings are not torch's defaults.
+  tuning.today.growth_factor = tuning.recommended.growth_factor = 1.5;
+  EXPECT_EQ(python_line(tuning, true, "cuda"),
+            "state.update(scale=2.0**12, growth_interval=500); scaler.load_state_dict(state)");
+}
+
+/// A run on disk would hold the same: updates, one series and gradients. The program lowers a scale beyond `ceiling` to
+/// it after each update.
+trace::Trace recorded(const std::vector<double>& largest, const ScalerSettings& settings,
+                      float ceiling = std::numeric_limits<float>::infinity(), std::int32_t tracker = 0) {
   trace::Trace trace;
   trace.run.devices = {"cpu"};
   trace::Scaler scaler;
@@ -268,7 +287,7 @@ trace::Trace recorded(const std::vector<double>& largest, const ScalerSettings& 
   scaler.implementation = "torch.amp.GradScaler";
   scaler.source = {"train.py", 46, ""};
   trace.scalers.push_back(std::move(scaler));
-  ScalerState state{static_cast<float>(settings.init_scale), 0};
+  ScalerState state{static_cast<float>(settings.init_scale), tracker};
   for (std::size_t i = 0; i < largest.size(); ++i) {
     const auto step = static_cast<std::int64_t>(i);
     const bool skip = largest[i] * static_cast<double>(state.scale) >= overflows_from;
@@ -287,6 +306,15 @@ trace::Trace recorded(const std::vector<double>& largest, const ScalerSettings& 
     update.scale_after = state.scale;
     update.tracker_after = state.tracker;
     trace.scaler_updates.push_back(update);
+    if (state.scale > ceiling) {
+      trace::ScalerUpdate lowered = update;
+      lowered.scale_before = state.scale;
+      lowered.tracker_before = lowered.tracker_after;
+      lowered.scale_after = state.scale = ceiling;
+      lowered.found_inf = 0;
+      lowered.assigned = true;
+      trace.scaler_updates.push_back(lowered);
+    }
     trace::SeriesPoint point{
         trace::backward_absmax_series, 0, step, step, 1, skip ? 1 : 0, largest[i], largest[i], largest[i]};
     if (skip) point.mean = point.min = point.max = std::nan("");
@@ -332,6 +360,102 @@ TEST(ScaleModel, ReproducesTheRunItWasMadeFrom) {
   EXPECT_EQ(reports[0].asked->settings.init_scale, 0x1p22);
   EXPECT_EQ(reports[0].source, "train.py:46");
   EXPECT_THAT(reports[0].disagreements, ::testing::IsEmpty());
+}
+
+std::vector<double> noisy(unsigned seed, double level) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> largest;
+  for (int i = 0; i < 500; ++i)
+    largest.push_back(std::exp2(level + normal(random)));
+  return largest;
+}
+
+std::int64_t skips_in(const trace::Trace& trace) {
+  return std::count_if(trace.scaler_updates.begin(), trace.scaler_updates.end(),
+                       [](const trace::ScalerUpdate& update) { return update.found_inf != 0; });
+}
+
+TEST(ScaleModel, KeepsTheScaleBelowWhatTheProgramAllows) {
+  const std::vector<double> largest = noisy(7, -3);
+  constexpr float ceiling = 0x1p15;
+  const trace::Trace trace = recorded(largest, {0x1p10, 2, 0.5, 5}, ceiling);
+  const TraceView view(trace);
+  const auto model = make_scale_model(view, 0);
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->hand.ceiling, ceiling);
+  bool bounded = false;
+  for (const ScalerSettings& settings : {ScalerSettings{0x1p10, 2, 0.5, 5}, ScalerSettings{0x1p10, 4, 0.5, 3},
+                                         ScalerSettings{0x1p20, 2, 0.25, 8}}) {
+    const trace::Trace actual = recorded(largest, settings, ceiling);
+    EXPECT_EQ(predict(*model, settings).whole.skips, skips_in(actual));
+    EXPECT_EQ(predict(*model, settings).final_scale, actual.scaler_updates.back().scale_after);
+    bounded = bounded || skips_in(actual) < skips_in(recorded(largest, settings));
+  }
+  EXPECT_TRUE(bounded);
+}
+
+TEST(ScaleModel, SetsTheScaleWhereTheProgramDid) {
+  trace::Trace trace = recorded(std::vector<double>(300, 1e-3), {0x1p10, 2, 0.5, 2000});
+  for (std::size_t i = 0; i < trace.scaler_updates.size(); ++i) {
+    const float scale = i < 100 ? 0x1p10F : (i < 200 ? 0x1p14F : 0x1p12F);
+    trace.scaler_updates[i].scale_before = trace.scaler_updates[i].scale_after = scale;
+  }
+  const TraceView view(trace);
+  const auto model = make_scale_model(view, 0);
+  ASSERT_TRUE(model);
+  const Prediction today = predict(*model, {0x1p10, 2, 0.5, 2000}, {.details = true});
+  ASSERT_EQ(today.timeline.size(), 3U);
+  EXPECT_EQ(today.timeline[1].first_step, 100);
+  EXPECT_EQ(today.timeline[1].scale, 0x1p14);
+  EXPECT_EQ(today.final_scale, 0x1p12);
+}
+
+TEST(ScaleModel, GoesOnFromARestoredTracker) {
+  const std::vector<double> largest = noisy(8, -3);
+  const ScalerSettings settings{0x1p12, 2, 0.5, 40};
+  const trace::Trace trace = recorded(largest, settings, std::numeric_limits<float>::infinity(), 33);
+  const TraceView view(trace);
+  const auto model = make_scale_model(view, 0);
+  ASSERT_TRUE(model);
+  const Prediction today = predict(*model, settings, {.details = true});
+  ASSERT_GT(today.timeline.size(), 1U);
+  EXPECT_EQ(today.timeline[1].first_step, 7);
+  EXPECT_EQ(today.final_scale, trace.scaler_updates.back().scale_after);
+}
+
+TEST(ScaleModel, LosesWhatTheGradientLossSays) {
+  // Half of the second window's elements became zero where the first had none: they were flushed on their way.
+  trace::Trace trace = recorded({1, 1, 1, 1}, {1024, 2, 0.5, 2000});
+  trace.parameters.emplace_back();
+  trace.parameters[0].id = 0;
+  trace.parameters[0].name = "weight";
+  for (const std::int64_t step : {0, 2}) {
+    trace::GradientWindow window;
+    window.parameter = 0;
+    window.first_step = step;
+    window.last_step = step + 1;
+    window.steps = 2;
+    window.scale_min = window.scale_max = 1024;
+    window.backward_dtype = trace::DType::float16;
+    window.stats.count = 1000;
+    window.stats.zero = step == 0 ? 0 : 500;
+    window.stats.exponents.first = step == 0 ? -30 : -34;  // the smallest that fp16 holds at this scale is 2^-34
+    window.stats.exponents.counts = step == 0 ? std::vector<std::uint64_t>{200, 300, 300, 200}
+                                              : std::vector<std::uint64_t>{200, 150, 100, 50};
+    window.stats.absmax = std::exp2(window.stats.exponents.first + 3);
+    trace.gradients.push_back(window);
+  }
+  const TraceView view(trace);
+  const auto model = make_scale_model(view, 0);
+  ASSERT_TRUE(model);
+  ASSERT_EQ(model->slices.size(), 2U);
+  const double share = model->slices[1].share_at(1024);
+  EXPECT_DOUBLE_EQ((share * 1000 + model->slices[0].share_at(1024) * 1000) / 2000,
+                   measure_gradient_loss(view, 0.05).share);
+  EXPECT_GT(share, 0.45);
+  EXPECT_LT(model->slices[1].share_at(16384), share);
+  EXPECT_GT(model->slices[1].share_at(256), share);
 }
 
 TEST(ScaleModel, IsNotMadeFromNothing) {

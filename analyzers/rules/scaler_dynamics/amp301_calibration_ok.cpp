@@ -44,7 +44,11 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
       if (all > settling)
         finding.proof += fmt::format(" · {} later, as it tried larger ones", plural(all - settling, "skip"));
       // A little above, so that the next run still looks for the largest scale that fits.
-      finding.fix = fmt::format("nothing to do; GradScaler(init_scale={:g}) would save the skips", skips.settled_scale);
+      const trace::Scaler* const scaler = view.scaler(skips.scaler);
+      finding.fix =
+          scaler != nullptr && scaler->restored
+              ? "nothing to do"
+              : fmt::format("nothing to do; GradScaler(init_scale={:g}) would save the skips", skips.settled_scale);
     } else {
       finding.title = fmt::format("the scaler skipped {}, as it is meant to", plural(all, "step"));
       finding.message =

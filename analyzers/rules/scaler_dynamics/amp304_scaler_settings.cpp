@@ -61,8 +61,9 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
                         {"growth_factor", tuning->recommended.growth_factor},
                         {"backoff_factor", tuning->recommended.backoff_factor},
                         {"growth_interval", static_cast<double>(tuning->recommended.growth_interval)}};
-    finding.fix = python_line(tuning->recommended, device_type(view.run()));
-    finding.fix_cpp = cpp_line(tuning->recommended);
+    const bool restored = scaler != nullptr && scaler->restored;
+    finding.fix = python_line(*tuning, restored, device_type(view.run()));
+    finding.fix_cpp = cpp_line(*tuning, restored);
     findings.push_back(std::move(finding));
   }
 }
