@@ -16,30 +16,35 @@ bool same(const ScalerState& a, const ScalerState& b) noexcept {
 ScalerReplay replay(std::span<const trace::ScalerUpdate* const> updates) {
   ScalerReplay result;
   const trace::ScalerUpdate* previous = nullptr;
+  ScalerState left{0, 0};  // by the update before
   bool counted = false;
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const trace::ScalerUpdate& update = *updates[i];
-    const ScalerState before{update.scale_before, update.tracker_before};
-    const ScalerState after{update.scale_after, update.tracker_after};
+    ScalerState before{update.scale_before, update.tracker_before};
+    ScalerState after{update.scale_after, update.tracker_after};
+    // Setting the scale leaves the tracker alone, and the record does not hold it.
+    if (update.assigned) before.tracker = after.tracker = left.tracker;
     if (previous != nullptr) {
-      const ScalerState left{previous->scale_after, previous->tracker_after};
       if (!same(left, before)) {
         result.disagreements.push_back({Disagreement::changed_between, update.step, i, left, before});
       }
       if (factors_of(*previous) != factors_of(update) && !update.assigned && !previous->assigned) {
         result.disagreements.push_back({Disagreement::settings_changed, update.step, i, before, before});
       }
-      const bool again = previous->step == update.step;
+      const bool again = previous->step == update.step && !update.assigned && !previous->assigned;
       if (again && !counted) ++result.several_updates_in_a_step;
       counted = again;
     }
     if (update.assigned) {
-      result.disagreements.push_back({Disagreement::assigned, update.step, i, before, after});
+      // A clamp that does not bind sets what was there.
+      if (before.scale != after.scale)
+        result.disagreements.push_back({Disagreement::assigned, update.step, i, before, after});
     } else if (const ScalerState expected = updated(before, update.found_inf, factors_of(update));
                !same(expected, after)) {
       result.disagreements.push_back({Disagreement::not_as_computed, update.step, i, expected, after});
     }
     previous = &update;
+    left = after;
   }
   return result;
 }

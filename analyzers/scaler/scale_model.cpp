@@ -224,7 +224,7 @@ ProgramsHand programs_hand(const TraceView& view, std::int64_t scaler) {
   bool raises = true;
   const trace::ScalerUpdate* previous = nullptr;
   const auto add = [&](float from, float to) {
-    if (updates == 0) return;  // that is where the run starts
+    if (updates == 0 || from == to) return;  // before the first, that is where the run starts
     if (!hand.assigned.empty()) same = same && hand.assigned.back().scale == to;
     lowers = lowers && to < from;
     raises = raises && to > from;

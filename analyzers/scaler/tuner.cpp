@@ -89,10 +89,15 @@ double best_init(const ScaleModel& model, const ScalerSettings& today) {
   double best = measure(model, today);
   tried.emplace_back(best, today.init_scale);
   // Where nothing was seen to come near the limit, a start far beyond the usual ones has nothing to show for itself.
-  const int highest = std::isfinite(tightest(model)) ? 40 : 24;
+  const double limit = tightest(model);
+  const int highest = std::isfinite(limit) ? 40 : 24;
+  // A start far below what the tightest step allows loses the same steps, only later: it has yet to grow there.
+  constexpr double needless = 1.0 / 16;
+  const double lowest = std::isfinite(limit) ? std::min(limit * needless, today.init_scale) : 0;
   for (int power = -8; power <= highest; ++power) {
     ScalerSettings settings = today;
     settings.init_scale = std::exp2(power);
+    if (settings.init_scale < lowest) continue;
     tried.emplace_back(measure(model, settings), settings.init_scale);
     best = std::min(best, tried.back().first);
   }

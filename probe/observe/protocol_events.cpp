@@ -419,15 +419,21 @@ std::int64_t scale_updated(Session& session, ThreadState& thread, trace::ScalerU
   }
   trace::Scaler& scaler = p.scalers[static_cast<std::size_t>(id)];
   const auto source = p.sources_by_site.find(site);
-  if (scaler.implementation.empty() || (!scaler.source.known() && source != p.sources_by_site.end())) {
-    if (scaler.implementation.empty()) scaler.implementation = implementation;
+  // A write to its scale tells nothing of its class; the update does.
+  const bool named = !scaler.implementation.empty() && (scaler.implementation != "aten" || implementation == "aten");
+  if (!named || (!scaler.source.known() && source != p.sources_by_site.end())) {
+    if (!named) scaler.implementation = implementation;
     if (source != p.sources_by_site.end()) scaler.source = source->second;
     session.recorder.define(scaler);
   }
   p.scaler_by_scale_tensor[scale_tensor] = id;
   session.scale_tensors.put(scale_tensor, id, 1);
   update.scaler = id;
-  update.step = p.ledger.step();
+  // A program that sets the scale beside its update, before or after it, has not begun another step.
+  const bool worked = p.ledger.contains(EventKind::backward) || p.ledger.contains(EventKind::unscale) ||
+                      p.ledger.contains(EventKind::optimizer_step) || p.ledger.contains(EventKind::optimizer_skip);
+  const bool beside = !p.explicit_steps && !worked && (update.assigned || p.ended_by_assignment);
+  update.step = std::max<std::int64_t>(p.ledger.step() - (beside ? 1 : 0), 0);
   // On a device its numbers are on their way, see look_after_update.
   const bool here = !std::isnan(update.scale_after);
   if (here) {
@@ -440,6 +446,9 @@ std::int64_t scale_updated(Session& session, ThreadState& thread, trace::ScalerU
     session.recorder.series(*thread.lane, record::backward_absmax, id, update.step,
                             static_cast<double>(absmax) / static_cast<double>(update.scale_before));
   }
+  p.scaler_in_use = true;
+  p.ended_by_assignment = update.assigned;
+  if (beside) return id;
   // The optimizers whose gradients were unscaled with a non-finite result and that did not step have been skipped.
   // By index: the list grows meanwhile.
   for (std::size_t i = 0, count = p.ledger.events().size(); i < count; ++i) {
@@ -454,7 +463,6 @@ std::int64_t scale_updated(Session& session, ThreadState& thread, trace::ScalerU
   trace::ProtocolEvent event{.kind = EventKind::scaler_update, .object = id, .site = site};
   if (update.found_inf > 0 || (!here && p.ledger.contains(EventKind::optimizer_skip))) event.flags |= flag::found_inf;
   add_event(session, thread, event);
-  p.scaler_in_use = true;
   if (!p.explicit_steps) end_step(session, thread);
   return id;
 }

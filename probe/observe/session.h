@@ -97,6 +97,7 @@ struct Protocol {
   std::unordered_map<std::uintptr_t, std::int64_t> schedule_by_object;
   std::unordered_map<std::uintptr_t, std::int64_t> scaler_by_object;
   std::unordered_map<const void*, std::int64_t> scaler_by_scale_tensor;
+  bool ended_by_assignment = false;  ///< the last update of a scaler only set its scale
   struct MadeScaler {
     trace::SourceLine created;
     bool restored = false;

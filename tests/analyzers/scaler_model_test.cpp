@@ -126,7 +126,16 @@ TEST(ScalerReplay, FindsWhoElseMovedTheScale) {
     updates[i].scale_before *= 8;
     updates[i].scale_after *= 8;
   }
-  updates[9].assigned = true;
+  updates[9].assigned = true;  // The tracker stays, whatever the record says of it.
+  updates[9].scale_after = 4 * updates[9].scale_before;
+  ScalerState state{updates[9].scale_after, updates[8].tracker_after};
+  for (std::size_t i = 10; i < updates.size(); ++i) {
+    updates[i].scale_before = state.scale;
+    updates[i].tracker_before = state.tracker;
+    state = updated(state, updates[i].found_inf, factors_of(updates[i]));
+    updates[i].scale_after = state.scale;
+    updates[i].tracker_after = state.tracker;
+  }
   updates[11].scale_after = 3;
   updates[11].step = 10;
   const ScalerReplay result = replay(pointers(updates));
@@ -139,6 +148,18 @@ TEST(ScalerReplay, FindsWhoElseMovedTheScale) {
   EXPECT_EQ(result.disagreements[2].kind, Disagreement::not_as_computed);
   EXPECT_EQ(result.disagreements[2].update, 11U);
   EXPECT_EQ(result.several_updates_in_a_step, 1);
+}
+
+TEST(ScalerReplay, SettingWhatIsThereChangesNothing) {
+  auto updates = regular(3);
+  trace::ScalerUpdate clamp = updates[1];
+  clamp.assigned = true;
+  clamp.scale_before = clamp.scale_after;
+  clamp.tracker_before = clamp.tracker_after = 0;
+  updates.insert(updates.begin() + 2, clamp);
+  const ScalerReplay result = replay(pointers(updates));
+  EXPECT_TRUE(result.disagreements.empty());
+  EXPECT_EQ(result.several_updates_in_a_step, 0);
 }
 
 TEST(ScalerReplay, NoticesOtherSettings) {

@@ -20,6 +20,7 @@ torch.set_num_threads(1)
 model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
 optimizer = torch.optim.SGD(model.parameters(), lr={rate})
 scaler = torch.amp.GradScaler("cpu", {settings})
+{restored}
 generator = torch.Generator().manual_seed(1)
 skips = 0
 for step in range({steps}):
@@ -33,27 +34,31 @@ for step in range({steps}):
     before = scaler.get_scale()
     scaler.update()
     skips += scaler.get_scale() < before
+    if scaler.get_scale() > {ceiling}:
+        scaler.update({ceiling})
 print(skips, scaler.get_scale())
 """
 
 
 class WhatIfTest(AttachCase):
-    def train(self, rate: float, settings: str, steps: int = 400) -> tuple[int, float]:
+    def train(
+        self, rate: float, settings: str, steps: int = 400, ceiling: float = 2.0**100, restored: str = ""
+    ) -> tuple[int, float]:
         """Skips and final scale, as the program itself counts them."""
         for trace in self.traces.iterdir():
             trace.unlink()
-        self.write("train.py", PROGRAM.format(rate=rate, settings=settings, steps=steps))
+        self.write("train.py", PROGRAM.format(rate=rate, settings=settings, steps=steps, ceiling=ceiling, restored=restored))
         watched = self.watched(PYTHON, "train.py")
         self.assertEqual(0, watched.status, watched.stderr)
         skips, scale = watched.stdout.split()
         return int(skips), float(scale)
 
-    def tune(self, *question: str) -> dict:
+    def tune(self, *question: str, left_alone: bool = True) -> dict:
         ended = harness.execute([harness.COMMAND, "tune", self.trace, "--format", "json", *question], self.folder)
         self.assertEqual(0, ended.status, ended.stderr)
         (scaler,) = json.loads(ended.stdout)["scalers"]
         self.assertIsNone(scaler["not_tuned_because"])
-        self.assertEqual([], scaler["disagreements"])
+        self.assertEqual(left_alone, not scaler["disagreements"])
         return scaler
 
     def test_exact_where_gradients_do_not_depend_on_it(self):
@@ -71,6 +76,34 @@ class WhatIfTest(AttachCase):
             self.assertGreater(skips, 2)
             self.assertEqual((skips, scale), (asked["skips"], asked["final_scale"]), settings)
             self.assertEqual(skips, self.tune()["today"]["skips"])
+
+    def test_under_a_ceiling_that_the_program_keeps(self):
+        self.train(0.0, "init_scale=4096.0, growth_interval=5", ceiling=131072.0)
+        tuned = self.tune("--growth-factor", "4", "--growth-interval", "3", left_alone=False)
+        self.assertEqual(400, tuned["updates"])
+        skips, scale = self.train(0.0, "init_scale=4096.0, growth_factor=4.0, growth_interval=3", ceiling=131072.0)
+        self.assertEqual((skips, scale), (tuned["asked"]["skips"], tuned["asked"]["final_scale"]))
+        free = self.train(0.0, "init_scale=4096.0, growth_factor=4.0, growth_interval=3")
+        self.assertGreater(free[0], skips)
+
+    def test_a_scaler_restored_from_a_checkpoint(self):
+        restored = (
+            "state = scaler.state_dict()\n"
+            "state.update(scale=2.0**21, growth_interval=300, _growth_tracker=250)\n"
+            "scaler.load_state_dict(state)"
+        )
+        skips, scale = self.train(0.0, "init_scale=1024.0", restored=restored)
+        tuned = self.tune()
+        self.assertTrue(tuned["restored"])
+        self.assertEqual((skips, scale), (tuned["today"]["skips"], tuned["today"]["final_scale"]))
+        self.assertTrue(tuned["changed"])
+        self.assertIn("scaler.load_state_dict(state)", tuned["code"]["python"])
+        # What it says to paste does what it says.
+        better = restored.replace("scaler.load_state_dict(state)", tuned["code"]["python"].replace("; ", "\n"))
+        skips, scale = self.train(0.0, "init_scale=1024.0", restored=better)
+        self.assertEqual(
+            (skips, scale), (tuned["recommended"]["skips"], tuned["recommended"]["final_scale"]), tuned["code"]
+        )
 
     def test_within_its_interval_where_they_do(self):
         self.train(0.05, "init_scale=1024.0")
