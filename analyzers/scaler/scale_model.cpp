@@ -163,8 +163,8 @@ std::vector<FlushSlice> make_slices(const TraceView& view) {
       if (zeros && (window->stats.nonfinite() != 0 || !entirely.contains(window->parameter))) continue;
       const double scale = window->scale_max > 0 && std::isfinite(window->scale_max) ? window->scale_max : 1;
       const int recorded = static_cast<int>(std::lround(std::log2(scale)));
-      ParameterFlush parameter{window, zeros ? FlushEstimate(window->stats, smallest_kept(*window)) : next->estimate,
-                               0, recorded, zeros};
+      ParameterFlush parameter{window, zeros ? FlushEstimate(window->stats, smallest_kept(*window)) : next->estimate, 0,
+                               recorded, zeros};
       if (!zeros) parameter.lost_as_recorded = (next++)->lost * static_cast<double>(window->stats.count);
       for (std::size_t i = 0; i < FlushSlice::scales; ++i)
         slice.share[i] += parameter.lost(FlushSlice::lowest_log2 + static_cast<int>(i));

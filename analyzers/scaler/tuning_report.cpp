@@ -128,7 +128,8 @@ std::vector<TuningReport> report_tuning(const TraceView& view, const SettingsQue
     for (const trace::Parameter& parameter : view.trace().parameters)
       report.parameters.push_back(parameter.name);
     const auto updates = view.updates(scaler.id);
-    report.updates = std::count_if(updates.begin(), updates.end(), [](const auto* update) { return !update->assigned; });
+    report.updates =
+        std::count_if(updates.begin(), updates.end(), [](const auto* update) { return !update->assigned; });
     const auto today = recorded_settings(view, scaler.id);
     if (!today) {
       report.not_tuned_because = "the scaler made no update";

@@ -111,7 +111,8 @@ Json scaler_json(const analyzers::TuningReport& report) {
                             {"parameters", parameters_json(none->parameters, report.parameters)},
                             {"overflows_in", texts(report.overflow_places)}};
   }
-  out["code"] = {{"python", analyzers::python_line(tuning, report.restored, report.device_type)}, {"cpp", analyzers::cpp_line(tuning, report.restored)}};
+  out["code"] = {{"python", analyzers::python_line(tuning, report.restored, report.device_type)},
+                 {"cpp", analyzers::cpp_line(tuning, report.restored)}};
   return out;
 }
 

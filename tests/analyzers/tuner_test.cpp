@@ -385,8 +385,8 @@ TEST(ScaleModel, KeepsTheScaleBelowWhatTheProgramAllows) {
   ASSERT_TRUE(model);
   EXPECT_EQ(model->hand.ceiling, ceiling);
   bool bounded = false;
-  for (const ScalerSettings& settings : {ScalerSettings{0x1p10, 2, 0.5, 5}, ScalerSettings{0x1p10, 4, 0.5, 3},
-                                         ScalerSettings{0x1p20, 2, 0.25, 8}}) {
+  for (const ScalerSettings& settings :
+       {ScalerSettings{0x1p10, 2, 0.5, 5}, ScalerSettings{0x1p10, 4, 0.5, 3}, ScalerSettings{0x1p20, 2, 0.25, 8}}) {
     const trace::Trace actual = recorded(largest, settings, ceiling);
     EXPECT_EQ(predict(*model, settings).whole.skips, skips_in(actual));
     EXPECT_EQ(predict(*model, settings).final_scale, actual.scaler_updates.back().scale_after);
@@ -441,8 +441,8 @@ TEST(ScaleModel, LosesWhatTheGradientLossSays) {
     window.stats.count = 1000;
     window.stats.zero = step == 0 ? 0 : 500;
     window.stats.exponents.first = step == 0 ? -30 : -34;  // the smallest that fp16 holds at this scale is 2^-34
-    window.stats.exponents.counts = step == 0 ? std::vector<std::uint64_t>{200, 300, 300, 200}
-                                              : std::vector<std::uint64_t>{200, 150, 100, 50};
+    window.stats.exponents.counts =
+        step == 0 ? std::vector<std::uint64_t>{200, 300, 300, 200} : std::vector<std::uint64_t>{200, 150, 100, 50};
     window.stats.absmax = std::exp2(window.stats.exponents.first + 3);
     trace.gradients.push_back(window);
   }

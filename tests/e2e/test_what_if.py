@@ -47,7 +47,9 @@ class WhatIfTest(AttachCase):
         """Skips and final scale, as the program itself counts them."""
         for trace in self.traces.iterdir():
             trace.unlink()
-        self.write("train.py", PROGRAM.format(rate=rate, settings=settings, steps=steps, ceiling=ceiling, restored=restored))
+        self.write(
+            "train.py", PROGRAM.format(rate=rate, settings=settings, steps=steps, ceiling=ceiling, restored=restored)
+        )
         watched = self.watched(PYTHON, "train.py")
         self.assertEqual(0, watched.status, watched.stderr)
         skips, scale = watched.stdout.split()
