@@ -72,8 +72,8 @@ std::string finish_repro_folder(const std::string& folder, const analyzers::Repo
   }
   if (finding == report.findings.end()) {
     return std::any_of(report.findings.begin(), report.findings.end(), about_a_call)
-               ? "no reproduction: the arguments of the call could not be kept (it writes to them, draws random "
-                 "numbers, takes lists of tensors, is too large, or only passed the value on)"
+               ? "no reproduction: the arguments of the call could not be kept (it draws random numbers, takes "
+                 "lists of tensors, writes to several or large ones, is too large, or only passed the value on)"
                : "no reproduction: no finding is about a call that made a non-finite value";
   }
   const fs::path script = fs::path(folder) / script_name;

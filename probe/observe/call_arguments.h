@@ -35,6 +35,8 @@ struct CallArguments {
 /// Arguments of the op of `frame`, of tensors in this process's memory. Ops that write to their arguments, draw random
 /// numbers or take lists of tensors are refused: called again with these they would not do the same. The result holds
 /// references and must not outlive the callback.
-[[nodiscard]] CallArguments arguments_of(const Frame& frame);
+/// `target` stands for the first argument of an op that writes to that one alone, as it was before; without it such an
+/// op is refused as well.
+[[nodiscard]] CallArguments arguments_of(const Frame& frame, const c10::IValue& target = {});
 
 }  // namespace ampscope::observe

@@ -22,6 +22,8 @@ namespace {
 constexpr std::int64_t max_calls = 64;
 constexpr std::uint8_t max_calls_a_site = 4;
 constexpr std::int64_t max_bytes = std::int64_t{256} << 20;
+/// Of what an in-place op overwrites: copied before every such op, for the one that may turn out to be the cause.
+constexpr std::int64_t max_target_bytes = std::int64_t{4} << 20;
 
 /// A copy with a storage of its own: pickling a view would write all that it is a view of.
 at::Tensor own_copy(const at::Tensor& tensor) {
@@ -50,7 +52,7 @@ void keep_call(Session& session, const Frame& frame, const trace::NonfiniteEvent
   const std::string& folder = session.recorder.options().repro_folder;
   if (folder.empty() || !frame.site || frame.site->calls_kept >= max_calls_a_site) return;
   try {
-    const CallArguments arguments = arguments_of(frame);
+    const CallArguments arguments = arguments_of(frame, frame.before_write);
     if (!arguments.op) return;
     std::int64_t bytes = 0;
     for (const c10::IValue& value : arguments.values) {
@@ -83,6 +85,22 @@ void keep_call(Session& session, const Frame& frame, const trace::NonfiniteEvent
     session.kept_calls.fetch_add(1, std::memory_order_relaxed);
     session.kept_call_bytes.fetch_add(bytes, std::memory_order_relaxed);
   } catch (...) {  // NOLINT(bugprone-empty-catch): a call that cannot be kept is told by the file that is not there
+  }
+}
+
+bool keep_before_write(const Session& session, Frame& frame, c10::ArrayRef<const c10::IValue> inputs) noexcept {
+  if (session.recorder.options().repro_folder.empty() || !frame.op->mutates_first || inputs.empty()) return false;
+  const at::Tensor* const target = tensor_of(inputs[0]);
+  if (!target) return false;
+  const c10::TensorImpl& impl = *target->unsafeGetTensorImpl();
+  if (!trace::is_floating(dtype_of(impl)) || !readable(impl)) return false;
+  if (static_cast<std::int64_t>(target->nbytes()) > max_target_bytes) return false;
+  try {
+    const Unobserved unobserved;
+    frame.before_write = own_copy(*target);
+    return true;
+  } catch (...) {
+    return false;
   }
 }
 

@@ -11,4 +11,8 @@ namespace ampscope::observe {
 /// with weights_only=True. Few calls and a bounded number of bytes are kept; what cannot be kept is left out.
 void keep_call(Session& session, const Frame& frame, const trace::NonfiniteEvent& event) noexcept;
 
+/// At the beginning of an in-place op, where such a folder was asked for: copies what it is about to overwrite into
+/// `frame`, for keep_call. False where the call cannot be kept.
+bool keep_before_write(const Session& session, Frame& frame, c10::ArrayRef<const c10::IValue> inputs) noexcept;
+
 }  // namespace ampscope::observe

@@ -244,12 +244,24 @@ bool written_in_earlier_step(const ThreadState& thread, const ProducerTable::Ent
   return entry.known && entry.thread == thread.slot && thread.clock_step > 0 && entry.clock <= thread.step_clock;
 }
 
-void look_before_write(Frame& frame, const at::Tensor& target) {
-  const c10::TensorImpl& impl = *target.unsafeGetTensorImpl();
-  stats::TensorView view;
-  if (!trace::is_floating(dtype_of(impl)) || !readable(impl) || !view_of(impl, view)) return;
-  frame.input_was_nonfinite = stats::check_nonfinite(view).nonfinite;
-  frame.input_was_finite = !frame.input_was_nonfinite;
+void look_before_write(const Session& session, const ThreadState& thread, Frame& frame,
+                       c10::ArrayRef<const c10::IValue> inputs) {
+  const ProducerTable::Entry before = session.producers.find(frame.inputs[0].address);
+  frame.input_was_nonfinite = before.nonfinite;
+  frame.input_was_finite = before.checked && !before.nonfinite;
+  frame.input_was_kept = written_in_earlier_step(thread, before);
+  if (frame.op->values != Values::computes || before.checked || before.nonfinite) return;
+  if (frame.phase != trace::Phase::forward) return;
+  // Nobody has looked at what it is about to overwrite (data, a selection of several tensors): this is the last moment.
+  if (const at::Tensor* const target = tensor_of(inputs[0])) {
+    const c10::TensorImpl& impl = *target->unsafeGetTensorImpl();
+    stats::TensorView view;
+    if (trace::is_floating(dtype_of(impl)) && readable(impl) && view_of(impl, view)) {
+      frame.input_was_nonfinite = stats::check_nonfinite(view).nonfinite;
+      frame.input_was_finite = !frame.input_was_nonfinite;
+    }
+  }
+  frame.input_was_external = frame.input_was_nonfinite && (!before.known || before.external);
 }
 
 void write_recent_calls(Session& session, ThreadState& thread) {

@@ -26,8 +26,10 @@ void absorbed_input(Session& session, ThreadState& thread, const Frame& frame, c
 
 /// Whether what an entry tells of was written by this thread before its running step began.
 [[nodiscard]] bool written_in_earlier_step(const ThreadState& thread, const ProducerTable::Entry& entry) noexcept;
-/// Looks at the target of an in-place op just before the op overwrites it.
-void look_before_write(Frame& frame, const at::Tensor& target);
+/// Notes what is known of the target of an in-place op, its first input, just before the op overwrites it; looks at it
+/// where nobody has.
+void look_before_write(const Session& session, const ThreadState& thread, Frame& frame,
+                       c10::ArrayRef<const c10::IValue> inputs);
 
 /// Writes the calls that led to the first harmful anomaly of the run: those up to the first non-finite output of this
 /// step on this thread, or up to now where no output showed it.

@@ -14,6 +14,7 @@
 #include "probe/observe/backward_observer.h"
 #include "probe/observe/backward_range.h"
 #include "probe/observe/device_looks.h"
+#include "probe/observe/kept_calls.h"
 #include "probe/observe/kept_inputs.h"
 #include "probe/observe/lifecycle.h"
 #include "probe/observe/nonfinite.h"
@@ -78,6 +79,7 @@ void leave(ThreadState& thread, Frame& frame) noexcept {
   frame.input_count = 0;
   frame.arguments.clear();
   frame.keeps_inputs = false;
+  if (!frame.before_write.isNone()) frame.before_write = c10::IValue();
 }
 
 FrameKind kind_of_range(Meaning meaning) noexcept {
@@ -291,19 +293,9 @@ void start_op(Session& session, ThreadState& thread, Frame& frame, const at::Rec
 
   const Values values = frame.op->values;
   if (session.looks_at_outputs() && (values == Values::computes || values == Values::casts)) {
-    keep_inputs(frame, inputs, !frame.op->mutates && !draws(*frame.op, inputs));
-    if (frame.op->mutates_first && frame.input_count > 0) {
-      const ProducerTable::Entry before = session.producers.find(frame.inputs[0].address);
-      frame.input_was_nonfinite = before.nonfinite;
-      frame.input_was_finite = before.checked && !before.nonfinite;
-      // Nobody has looked at what it is about to overwrite (data, a selection of several tensors): this is the last
-      // moment.
-      if (values == Values::computes && !before.checked && !before.nonfinite && frame.phase == trace::Phase::forward) {
-        if (const at::Tensor* target = tensor_of(inputs[0])) look_before_write(frame, *target);
-        frame.input_was_external = frame.input_was_nonfinite && (!before.known || before.external);
-      }
-      frame.input_was_kept = written_in_earlier_step(thread, before);
-    }
+    const bool callable = !frame.op->mutates || keep_before_write(session, frame, inputs);
+    keep_inputs(frame, inputs, callable && !draws(*frame.op, inputs));
+    if (frame.op->mutates_first && frame.input_count > 0) look_before_write(session, thread, frame, inputs);
   } else if ((values == Values::passes || values == Values::views || values == Values::casts) &&
              !session.looks_at_outputs()) {
     keep_address(frame, inputs);

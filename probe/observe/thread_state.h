@@ -70,6 +70,7 @@ struct Frame {
   std::uint8_t input_count = 0;
   std::array<InputRef, max_inputs> inputs;
   std::vector<c10::IValue> arguments;  ///< non-tensor arguments of an op that may have to be computed again
+  c10::IValue before_write;            ///< in-place op, where its call may be kept whole: its target before it began
   c10::IValue gradient_list;           ///< unscale: its gradients
   trace::ScalerUpdate update;          ///< update_scale: what stood before
   const c10::TensorImpl* scale_tensor = nullptr;

@@ -33,7 +33,8 @@ def tensors(value):
 
 def cast(value, dtype):
     if isinstance(value, torch.Tensor):
-        return value.to(dtype) if value.is_floating_point() else value
+        # A copy: the operator may write to it.
+        return value.to(dtype, copy=True) if dtype is not None and value.is_floating_point() else value.clone()
     return type(value)(cast(item, dtype) for item in value) if isinstance(value, (tuple, list)) else value
 
 
@@ -47,13 +48,11 @@ def describe(tensor):
 
 
 def compute(dtype=None):
-    arguments, keywords = positional, named
-    if dtype is not None:
-        arguments = tuple(cast(value, dtype) for value in positional)
-        keywords = {key: cast(value, dtype) for key, value in named.items()}
-        # An explicit narrow result type would repeat the fault.
-        if keywords.get("dtype") is not None:
-            keywords["dtype"] = dtype
+    arguments = tuple(cast(value, dtype) for value in positional)
+    keywords = {key: cast(value, dtype) for key, value in named.items()}
+    # An explicit narrow result type would repeat the fault.
+    if dtype is not None and keywords.get("dtype") is not None:
+        keywords["dtype"] = dtype
     with torch.no_grad():
         return [t for t in tensors(operator(*arguments, **keywords)) if t.is_floating_point()]
 

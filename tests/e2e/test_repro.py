@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -32,6 +33,19 @@ class ReproTest(AttachCase):
 
     def test_overflow_is_the_precision(self):
         self.assertIn("in torch.float32 the result is finite", self.shown("overflow_in_gram_matrix.py"))
+
+    def test_cast_that_overflows(self):
+        self.assertIn("in torch.float32 the result is finite", self.shown("../recipes/overflow/depth_in_millimetres.py"))
+
+    def test_what_an_op_in_place_overwrote(self):
+        for program in ("square_in_place.py", "index_add_at_a_hub.py"):
+            with self.subTest(program):
+                self.assertIn("in torch.float32 the result is finite", self.shown(f"../recipes/overflow/{program}"))
+                shutil.rmtree(self.folder / "bundle")
+                self.trace.unlink()
+
+    def test_infinity_that_became_zero(self):
+        self.assertIn("in torch.float32 the result is finite", self.shown("../recipes/overflow/zero_similarity.py"))
 
     def test_logarithm_is_not_the_precision(self):
         self.assertIn("not one of the precision", self.shown("log_of_negative.py"))

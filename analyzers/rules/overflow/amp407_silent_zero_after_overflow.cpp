@@ -81,6 +81,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     finding.culprit.phase = site.phase;
     finding.steps = {event->step, std::max(totals.last_nonfinite_step, event->step),
                      std::max<std::int64_t>(totals.nonfinite_steps, 1)};
+    finding.call = {view.run().pid, event->order};
     const std::string_view base = base_name(site.name);
     finding.title = fmt::format("{} overflows {}, and dividing by the infinity gives exact zeros", base,
                                 trace::short_dtype_name(output_dtype(*event)));
