@@ -11,6 +11,14 @@ bool same(const ScalerState& a, const ScalerState& b) noexcept {
   return std::bit_cast<std::uint32_t>(a.scale) == std::bit_cast<std::uint32_t>(b.scale) && a.tracker == b.tracker;
 }
 
+/// Setting what is there is a clamp that does not bind, where the step has an update of its own.
+bool beside_an_update(std::span<const trace::ScalerUpdate* const> updates, std::size_t i) {
+  const auto own = [&](std::size_t other) {
+    return other < updates.size() && !updates[other]->assigned && updates[other]->step == updates[i]->step;
+  };
+  return own(i + 1) || (i > 0 && own(i - 1));
+}
+
 }  // namespace
 
 ScalerReplay replay(std::span<const trace::ScalerUpdate* const> updates) {
@@ -36,8 +44,7 @@ ScalerReplay replay(std::span<const trace::ScalerUpdate* const> updates) {
       counted = again;
     }
     if (update.assigned) {
-      // A clamp that does not bind sets what was there.
-      if (before.scale != after.scale)
+      if (before.scale != after.scale || !beside_an_update(updates, i))
         result.disagreements.push_back({Disagreement::assigned, update.step, i, before, after});
     } else if (const ScalerState expected = updated(before, update.found_inf, factors_of(update));
                !same(expected, after)) {

@@ -324,8 +324,11 @@ void nonfinite_output(Session& session, ThreadState& thread, const Frame& frame,
   add_scalars(frame, event);
   if (event.kind == trace::OriginKind::producer) {
     event.replay = replay(frame);
-    keep_call(session, frame, event);
   }
+  // A NaN of infinities (a row that is masked out, 0 times infinity) begins here as well.
+  const bool made_nan = has_nan && std::none_of(event.inputs.begin(), event.inputs.end(),
+                                                [](const auto& input) { return input.stats.nan != 0; });
+  if (event.kind == trace::OriginKind::producer || made_nan) keep_call(session, frame, event);
   if (inputs.bad && frame.op->meaning == Meaning::multiply) event.times_zero = nonfinite_times_zero(frame, outputs);
   if (site.op->has_batch_statistics) follow_running_statistics(session, thread, frame, event);
   if (!session.flight_recorded.load(std::memory_order_relaxed)) thread.recent.freeze(step, event.order);

@@ -47,6 +47,9 @@ class ReproTest(AttachCase):
     def test_infinity_that_became_zero(self):
         self.assertIn("in torch.float32 the result is finite", self.shown("../recipes/overflow/zero_similarity.py"))
 
+    def test_row_that_is_masked_out(self):
+        self.assertIn("not one of the precision", self.shown("../recipes/not_precision/empty_row_attention.py"))
+
     def test_logarithm_is_not_the_precision(self):
         self.assertIn("not one of the precision", self.shown("log_of_negative.py"))
 
