@@ -90,6 +90,13 @@ bool is_kept(const ThreadState& thread, const Frame& frame, const ProducerTable:
          (frame.site && writer.site == frame.site->id);
 }
 
+/// Whether what is copied from is an update: made in this step, and no copy of what is older.
+bool just_computed(Session& session, const ThreadState& thread, const Frame& frame, const c10::TensorImpl* source) {
+  if (!source) return false;
+  const ProducerTable::Entry made = session.producers.find(address_of(*source));
+  return made.known && !made.external && !made.kept && !made.of_kept && !is_kept(thread, frame, made);
+}
+
 const WatchedResult* result_at(const ThreadState& thread, const void* address) noexcept {
   for (const WatchedResult& result : thread.watched_results) {
     if (result.address == address && address) return &result;
@@ -118,6 +125,9 @@ bool find_contributions(WatchedWrite& write, const Frame& frame, Inputs inputs, 
     case Update::multiply:
       if (!std::isfinite(constant) || constant == 1) return false;
       break;
+    case Update::other:  // what was computed in a wider type
+      if (!same_shape) return false;
+      break;
     default:
       return false;
   }
@@ -128,6 +138,7 @@ bool find_contributions(WatchedWrite& write, const Frame& frame, Inputs inputs, 
     double contribution = second * factor;
     if (frame.op->update == Update::lerp) contribution = (second - before) * factor;
     if (frame.op->update == Update::multiply) contribution = (constant - 1) * before;
+    if (frame.op->update == Update::other) contribution = second - before;
     write.contribution.push_back(static_cast<float>(contribution));
   }
   write.weight = frame.op->update == Update::lerp ? factor : frame.op->update == Update::multiply ? 1 - constant : 0;
@@ -338,16 +349,17 @@ void watch_write(Session& session, ThreadState& thread, Frame& frame, Inputs inp
     if (frame.op->update == Update::multiply) return;
     sample.parameter = parameter;
     sample.kind = trace::WriteKind::parameter;
-    if (frame.op->values == Values::casts) {
-      // Weights are loaded and swapped as well; an update is what has just been computed.
-      const c10::TensorImpl* source = tensor_at(inputs, 1);
-      if (!source) return;
-      const ProducerTable::Entry made = session.producers.find(address_of(*source));
-      if (!made.known || made.external || made.kept || made.of_kept || is_kept(thread, frame, made)) return;
-    }
+    // Weights are loaded and swapped as well.
+    if (frame.op->values == Values::casts && !just_computed(session, thread, frame, tensor_at(inputs, 1))) return;
   } else {
     if (c10::GradMode::is_enabled() && kept->requires_grad()) return;
-    if (frame.op->update == Update::other || !stays(*kept)) return;
+    if (!stays(*kept)) return;
+    if (frame.op->update == Update::other) {
+      const c10::TensorImpl* source = frame.op->values == Values::casts ? tensor_at(inputs, 1) : nullptr;
+      // Memory that no op was seen to write is that of a new tensor, which a conversion fills.
+      if (!writer.known || !source || dtype_of(*source) != trace::DType::float32) return;
+      if (!just_computed(session, thread, frame, source)) return;
+    }
   }
   write.before.clear();
   write.contribution.clear();

@@ -16,9 +16,9 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
+using std::string_literals::operator""s;
 
 class RunCommand : public ::testing::Test {
  protected:
@@ -47,7 +47,7 @@ TEST_F(RunCommand, ExitsWith128AndTheSignalThatEndedTheProgram) {
 
 TEST_F(RunCommand, LeavesStdinAndStdoutAlone) {
   Start start = world.start({"run", "--", "cat"});
-  start.input = std::string("\0\x01\xff\r\n no line break at the end", 32);
+  start.input = "\0\x01\xff\r\n no line break at the end"s;
   const Result result = run(start);
   EXPECT_EQ(result.output, start.input);
   EXPECT_EQ(result.status, 0);

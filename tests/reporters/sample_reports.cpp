@@ -120,7 +120,7 @@ analyzers::ParameterRow parameter() {
   row.name = "fc1.weight";
   row.dtype = "fp32";
   row.shape = {128, 64};
-  row.count = 128 * 64;
+  row.count = std::int64_t{128} * 64;
   row.module = "fc1";
   row.optimizer = "Adam";
   row.gradient_absmax = 0.25;

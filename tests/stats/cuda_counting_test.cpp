@@ -108,7 +108,7 @@ TEST(CudaCounting, OneExponentFillsNoCounterOver) {
 }
 
 TEST(CudaCounting, TensorsThatAreNotDense) {
-  const auto bits = random_bits<std::uint32_t>(64 * 1024, 8);
+  const auto bits = random_bits<std::uint32_t>(std::size_t{64} * 1024, 8);
   TensorView view = view_of(bits, trace::DType::float32);
   view.contiguous = false;
   const auto shaped = [&](std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides, std::int64_t from) {

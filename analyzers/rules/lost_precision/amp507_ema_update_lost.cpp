@@ -51,11 +51,13 @@ std::optional<Average> by_product(const TraceView& view, const SiteWrites& addit
   return std::nullopt;
 }
 
-/// An addition of c times the difference to what is followed: c stands in the operators in between.
+/// An addition of c times the difference to what is followed, or a copy of the sum of (1 - c) times the old value and c
+/// times the new one, computed in a wider type: c stands in the operators in between.
 std::optional<Average> by_difference(const TraceView& view, std::int64_t addition, const StepWrites& all) {
   if (all.distance_sum > 0 || all.value_sum <= 0) return std::nullopt;
   std::optional<double> weight;
-  std::vector<std::int64_t> front = {addition};
+  const bool copied = base_name(view.site(addition)->name) == "copy";
+  std::vector<std::int64_t> front = copied ? view.producers(addition) : std::vector<std::int64_t>{addition};
   for (int hops = 0; hops < 3; ++hops) {
     std::vector<std::int64_t> next;
     for (const std::int64_t id : front) {
@@ -65,7 +67,7 @@ std::optional<Average> by_difference(const TraceView& view, std::int64_t additio
         if (weight) return Average{*weight, all.contribution_sum / *weight / all.value_sum};
         continue;
       }
-      if (base != "mul" && base != "add") continue;
+      if (base != "mul" && base != "add" && base != "lerp") continue;
       for (const double scalar : site->scalars) {
         if (std::abs(scalar) > 0 && std::abs(scalar) <= largest_weight) weight = std::abs(scalar);
       }
@@ -75,6 +77,7 @@ std::optional<Average> by_difference(const TraceView& view, std::int64_t additio
     // A difference beside a factor: both were seen before either was asked for.
     front = std::move(next);
   }
+  if (copied && weight) return Average{*weight, all.contribution_sum / *weight / all.value_sum};
   return std::nullopt;
 }
 
