@@ -55,7 +55,9 @@ bool beyond_range_from_start(const TraceView& view, const Origin& origin) {
   const trace::Site& site = *origin.site;
   if (compute_dtype(*origin.event, site) != trace::DType::float16) return false;
   const std::string_view base = base_name(site.name);
-  const bool residual = (base == "add" || base == "add_") && origin.op == OpKind::elementwise;
+  // Activations that are added to activations; the sum of two numbers is one of the loss.
+  const bool residual = (base == "add" || base == "add_") && origin.op == OpKind::elementwise &&
+                        output_counts(*origin.event).elements > 1;
   if (!(origin.op == OpKind::matmul && takes_parameter(view, site)) && !residual) return false;
   if (largest_input(*origin.event) < large_value || !follows_layer(view, site)) return false;
   // Each step was kept from the weights, so the next one shows the same weights again; layers at the limit take turns

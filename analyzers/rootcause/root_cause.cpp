@@ -5,6 +5,7 @@
 #include <set>
 
 #include "analyzers/core/exchange.h"
+#include "analyzers/core/scale_dependence.h"
 #include "analyzers/rootcause/chain.h"
 #include "analyzers/rootcause/hidden.h"
 #include "analyzers/rootcause/intent.h"
@@ -255,19 +256,6 @@ const Candidate* forward_partner(const TraceView& view, std::span<const Candidat
     }
   }
   return nullptr;
-}
-
-/// Whether a backward call works with values of the forward pass alone (x³ in the derivative of x⁴): gradients, and so
-/// the loss scale, come in later.
-bool takes_no_gradient(const TraceView& view, const NonfiniteEvent& event) {
-  bool any = false;
-  for (const trace::WitnessTensor& input : event.inputs) {
-    if (!trace::is_floating(input.type.dtype)) continue;
-    const Site* const producer = view.site(input.type.producer);
-    if (producer == nullptr || producer->phase != Phase::forward) return false;
-    any = true;
-  }
-  return any;
 }
 
 /// Whether a smaller loss scale could have kept this backward call finite: fp16 that overflowed, not a division by zero

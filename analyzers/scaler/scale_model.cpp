@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analyzers/core/gradient_loss.h"
+#include "analyzers/core/scale_dependence.h"
 #include "trace/series.h"
 
 namespace ampscope::analyzers {
@@ -211,7 +212,7 @@ bool no_scale_helps(const TraceView& view, std::int64_t step) {
     if (site == nullptr || site->phase != trace::Phase::backward || site->in_recompute) continue;
     if (event->kind != trace::OriginKind::producer) return false;
     // The first value of the backward pass that is not finite: one that higher precision has as well?
-    return event->replay.done && !event->replay.finite;
+    return takes_no_gradient(view, *event) || (event->replay.done && !event->replay.finite);
   }
   return false;
 }

@@ -171,7 +171,7 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
 }
 
 constexpr std::array needs = {Stream::ops};
-constexpr std::array<std::string_view, 2> symptom_of = {"AMP209", "AMP112"};
+constexpr std::array<std::string_view, 4> symptom_of = {"AMP209", "AMP112", "AMP404", "AMP506"};
 
 }  // namespace
 
