@@ -15,10 +15,11 @@ using trace::Site;
 /// pass. `visited` holds the sites on the way.
 bool of_forward_alone(const TraceView& view, std::int64_t id, std::set<std::int64_t>& visited) {
   const Site* const site = view.site(id);
-  if (site == nullptr) return false;
+  // The gradient of the loss with respect to itself, from which all others come, is a constant.
+  if (site == nullptr || op_kind(site->name) == OpKind::create) return false;
   if (site->phase == Phase::forward) return true;
   if (site->phase != Phase::backward || !visited.insert(id).second) return false;
-  bool any = op_kind(site->name) == OpKind::create;
+  bool any = false;
   for (const trace::TensorType& input : site->inputs) {
     if (!trace::is_floating(input.dtype)) continue;
     if (!of_forward_alone(view, input.producer, visited)) return false;
