@@ -253,4 +253,11 @@ std::vector<std::int64_t> concerned(const ProtocolEvent& event, const ProtocolSt
   return result;
 }
 
+bool clips_nothing(const trace::Site& site) {
+  if (site.api.find("clip_grad") == std::string::npos) return false;
+  return std::any_of(site.api_arguments.begin(), site.api_arguments.end(), [](const auto& argument) {
+    return (argument.first == "max_norm" || argument.first == "clip_value") && std::isinf(argument.second);
+  });
+}
+
 }  // namespace ampscope::analyzers

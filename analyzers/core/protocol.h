@@ -94,4 +94,7 @@ void walk_protocol(const TraceView& view, const ProtocolVisitor& visit);
 /// Optimizers that an event concerns: its object where it names one, else all whose gradients are present.
 [[nodiscard]] std::vector<std::int64_t> concerned(const trace::ProtocolEvent& event, const ProtocolState& before);
 
+/// Whether a call of clip_grad_norm_ or the like has an infinite limit: it measures gradients and changes nothing.
+[[nodiscard]] bool clips_nothing(const trace::Site& site);
+
 }  // namespace ampscope::analyzers

@@ -1,4 +1,5 @@
 #include <array>
+#include <string_view>
 #include <set>
 
 #include <fmt/format.h>
@@ -125,6 +126,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
 }
 
 constexpr std::array needs = {Stream::ops};
+// Autocast that is left on over a whole loop keeps its casts as well.
+constexpr std::array<std::string_view, 1> symptom_of = {"AMP101"};
 
 }  // namespace
 
@@ -136,6 +139,7 @@ const Rule rule_amp103 = {
     .severity = Severity::error,
     .summary = "a weight's cast is reused from the cache where it lacks its history, or after the weight was updated",
     .needs = needs,
+    .symptom_of = symptom_of,
     .evaluate = evaluate,
 };
 

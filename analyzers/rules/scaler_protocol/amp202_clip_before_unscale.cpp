@@ -180,6 +180,7 @@ class Collector {
   /// What an operator that changes gradients, or makes new ones of them, does to them while they are scaled.
   Clip clips(const trace::Site& site, const trace::ProtocolEvent& event, const GradientState& gradients,
              const StepSpan& span) {
+    if (clips_nothing(site)) return Clip::none;
     // What the program has divided by the scale itself has its true size, whoever divides it again (AMP205).
     if ((event.flags & event_flag::scaled) == 0 || gradients.unscaled || gradients.divided) return Clip::none;
     if ((event.flags & event_flag::by_inverse_scale) != 0) return Clip::none;

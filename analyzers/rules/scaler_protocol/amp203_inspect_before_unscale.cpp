@@ -22,7 +22,7 @@ using trace::EventKind;
 /// Operators whose result on scaled gradients is off by the scale: magnitudes, sums, statistics. Checks for NaN, signs
 /// and copies are the same for both.
 bool measures(const trace::Site& site) {
-  if (site.api.starts_with("clip_grad")) return false;  // AMP202
+  if (site.api.starts_with("clip_grad") && !clips_nothing(site)) return false;  // AMP202
   if (is_norm(site.name)) return true;
   constexpr std::array<std::string_view, 16> names = {"abs",    "pow",   "square", "sum",        "mean", "max",
                                                       "min",    "amax",  "amin",   "aminmax",    "std",  "var",
@@ -87,6 +87,7 @@ class Collector {
       case EventKind::gradient_write: {
         // What is measured and then multiplied is clipped, and that is said elsewhere.
         const trace::Site* const site = view_.site(event.site);
+        if (site != nullptr && clips_nothing(*site)) break;
         if (site == nullptr || op_kind(site->name) != OpKind::move) {
           for (const std::int64_t optimizer : concerned(event, before))
             pending_.erase(optimizer);

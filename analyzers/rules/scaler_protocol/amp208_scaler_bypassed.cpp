@@ -25,20 +25,33 @@ struct Bypass {
   std::int64_t site = trace::none;
   std::int64_t nonfinite_steps = 0;  ///< in which non-finite gradients went into the weights
   bool unscaled = false;             ///< unscale_ ran, only step() went around the scaler
+  bool twice = false;                ///< and then the scaler stepped again with the same gradients
 };
 
 std::map<std::int64_t, Bypass> find_bypasses(const TraceView& view) {
   std::map<std::int64_t, Bypass> found;
   if (unscaling_hook(view) != nullptr) return found;
+  std::map<std::int64_t, std::int64_t> direct;  // by optimizer, the site of a direct step on unscaled gradients
   walk_protocol(view, [&](const StepSpan& span, const trace::ProtocolEvent& event, const ProtocolState& before) {
+    if (event.kind == trace::EventKind::backward) direct.clear();
     if (event.kind != trace::EventKind::optimizer_step) return;
-    if ((event.flags & (event_flag::through_scaler | event_flag::fused)) != 0) return;
+    if ((event.flags & event_flag::through_scaler) != 0) {
+      const auto known = direct.find(event.object);
+      if (known == direct.end()) return;
+      Bypass& bypass = found[event.object];
+      bypass.unscaled = bypass.twice = true;
+      if (bypass.site == trace::none) bypass.site = known->second;
+      extend(bypass.steps, span);
+      return;
+    }
+    if ((event.flags & event_flag::fused) != 0) return;
     const GradientState& gradients = before.of(event.object);
     if (!gradients.present || !gradients.certain || !gradients.scaled) return;
     // Divided by hand: by the scale itself, or the scale was read and the gradients were changed since backward.
     if (gradients.divided || (gradients.scale_read && gradients.written)) return;
     const bool nonfinite = (event.flags & event_flag::nonfinite_gradients) != 0 || gradients.found_inf;
     // Unscaled, then stepped without asking the scaler: wrong only when there was something to ask about.
+    if (gradients.unscaled) direct[event.object] = event.site;
     if (gradients.unscaled && !nonfinite) return;
     Bypass& bypass = found[event.object];
     if (bypass.steps.count == 0) bypass.unscaled = gradients.unscaled;
@@ -142,7 +155,13 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     finding.culprit.phase = trace::Phase::optimizer;
     if (known != nullptr && known->source.known()) finding.culprit.source = known->source;
     const std::optional<double> factor = view.scale_at(bypass.steps.first);
-    if (bypass.unscaled) {
+    if (bypass.twice) {
+      finding.title = "an optimizer steps twice in an iteration: directly, and again through the scaler";
+      finding.message = fmt::format(
+          "{}.step() is called directly after unscale_, and scaler.step() steps again with the same gradients. The "
+          "direct step also takes gradients that are not finite.",
+          name);
+    } else if (bypass.unscaled) {
       finding.title = "an optimizer steps on non-finite gradients that the scaler would have skipped";
       finding.message = fmt::format(
           "{}.step() is called directly after unscale_, so steps with non-finite gradients are not skipped.", name);
@@ -165,7 +184,8 @@ void evaluate(const RuleContext& context, std::vector<Finding>& findings) {
     finding.proof += bypass.nonfinite_steps == 0
                          ? std::string(" · none of them non-finite")
                          : fmt::format(" · non-finite in {}", plural(bypass.nonfinite_steps, "step"));
-    finding.fix = "scaler.step(optimizer); scaler.update()   instead of optimizer.step()";
+    finding.fix = bypass.twice ? "leave out optimizer.step(): scaler.step(optimizer) calls it"
+                               : "scaler.step(optimizer); scaler.update()   instead of optimizer.step()";
     findings.push_back(std::move(finding));
   }
 }
