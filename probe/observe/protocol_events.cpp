@@ -86,23 +86,11 @@ void add_event(Session& session, ThreadState& thread, const trace::ProtocolEvent
   p.ledger.use_closed([&](record::StepLedger::Closed& step) { write_closed(session, &thread, step); });
 }
 
-/// Whether there was a backward pass since an optimizer stepped or was skipped in this step.
-bool begun_again(const Protocol& p, std::int64_t optimizer) {
-  bool backward = false;
-  for (std::size_t i = p.ledger.events().size(); i-- > 0;) {
-    const trace::ProtocolEvent& event = p.ledger.events()[i];
-    backward = backward || event.kind == EventKind::backward;
-    const bool stepped = event.kind == EventKind::optimizer_step || event.kind == EventKind::optimizer_skip;
-    if (stepped && event.object == optimizer) return backward;
-  }
-  return false;
-}
-
 /// An optimizer that steps again with new gradients: the program has begun another step without our noticing.
 void end_step_if_repeated(Session& session, ThreadState& thread, std::int64_t optimizer) {
   Protocol& p = session.protocol;
   if (p.explicit_steps) return;
-  if (begun_again(p, optimizer)) {
+  if (p.ledger.begun_again(optimizer)) {
     if (p.primary_optimizer != optimizer) p.primary_settled = true;
     p.primary_optimizer = optimizer;
     end_step(session, thread);

@@ -85,6 +85,16 @@ bool StepLedger::contains(trace::EventKind kind) const noexcept {
   return std::any_of(running_.begin(), running_.end(), [&](const auto& event) { return event.kind == kind; });
 }
 
+bool StepLedger::begun_again(std::int64_t optimizer) const noexcept {
+  bool backward = false;
+  for (auto event = running_.rbegin(); event != running_.rend(); ++event) {
+    backward = backward || event->kind == trace::EventKind::backward;
+    const bool turn = event->kind == trace::EventKind::optimizer_step || event->kind == trace::EventKind::optimizer_skip;
+    if (turn && event->object == optimizer) return backward;
+  }
+  return false;
+}
+
 void StepLedger::end_step() {
   if (previous_open_) close_previous();
   note_companions();

@@ -33,6 +33,8 @@ class StepLedger {
   void amend(trace::EventKind kind, std::uint32_t flags, std::uint64_t optimizers, std::uint64_t added = 0);
   [[nodiscard]] bool contains(trace::EventKind kind, std::int64_t object) const noexcept;
   [[nodiscard]] bool contains(trace::EventKind kind) const noexcept;
+  /// Whether there was a backward pass since this optimizer stepped or was skipped in the running step.
+  [[nodiscard]] bool begun_again(std::int64_t optimizer) const noexcept;
   [[nodiscard]] const std::vector<trace::ProtocolEvent>& events() const noexcept { return running_; }
 
   /// Ends the running step: its number rises. Nothing is closed yet, see above.
