@@ -89,7 +89,8 @@ bool StepLedger::begun_again(std::int64_t optimizer) const noexcept {
   bool backward = false;
   for (auto event = running_.rbegin(); event != running_.rend(); ++event) {
     backward = backward || event->kind == trace::EventKind::backward;
-    const bool turn = event->kind == trace::EventKind::optimizer_step || event->kind == trace::EventKind::optimizer_skip;
+    const bool turn =
+        event->kind == trace::EventKind::optimizer_step || event->kind == trace::EventKind::optimizer_skip;
     if (turn && event->object == optimizer) return backward;
   }
   return false;

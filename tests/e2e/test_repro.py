@@ -35,7 +35,9 @@ class ReproTest(AttachCase):
         self.assertIn("in torch.float32 the result is finite", self.shown("overflow_in_gram_matrix.py"))
 
     def test_cast_that_overflows(self):
-        self.assertIn("in torch.float32 the result is finite", self.shown("../recipes/overflow/depth_in_millimetres.py"))
+        self.assertIn(
+            "in torch.float32 the result is finite", self.shown("../recipes/overflow/depth_in_millimetres.py")
+        )
 
     def test_what_an_op_in_place_overwrote(self):
         for program in ("square_in_place.py", "index_add_at_a_hub.py"):

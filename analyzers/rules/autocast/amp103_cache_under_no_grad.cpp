@@ -1,6 +1,6 @@
 #include <array>
-#include <string_view>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
-"""A custom Function whose backward pass computes the cube of what it saved, in fp16, before it multiplies by the gradient:
-no loss scale is small enough."""
+"""A custom Function whose backward pass computes the cube of what it saved, in fp16, before it multiplies by the
+gradient: no loss scale is small enough."""
 
 # expect: AMP403 source=cube precision_fault=true
 

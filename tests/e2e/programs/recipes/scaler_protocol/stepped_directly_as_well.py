@@ -10,7 +10,7 @@ model = nn.Sequential(nn.Linear(16, 64), nn.Tanh(), nn.Linear(64, 8))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 scaler = torch.amp.GradScaler("cpu", init_scale=2.0**14)
 steps, skipped = 40, 0
-for step in range(steps):
+for _ in range(steps):
     optimizer.zero_grad()
     with torch.autocast("cpu", dtype=torch.float16):
         loss = nn.functional.cross_entropy(model(torch.randn(32, 16)).float(), torch.randint(8, (32,)))
