@@ -1,6 +1,6 @@
 """An averaged model as training libraries have it: a function computes the new average, here in fp32 because the
-weights are, and copy_() puts it into the averaged model, which was made bf16. A second one, for evaluation, gets the weights
-themselves."""
+weights are, and copy_() puts it into the averaged model, which was made bf16. A second one, for evaluation, gets the
+weights themselves."""
 
 # expect: AMP507 source=average
 
